@@ -1,0 +1,1 @@
+"""The engine: observes, compares, judges. It knows tasks and no model."""

@@ -1,0 +1,98 @@
+"""The compare phase: measurements from the stored observations of a run, without running a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from harness.clips import Clip
+from harness.errors import ParityError
+from harness.family import Family
+from harness.measurements import Measurement
+from harness.observations import Observation, read_observation
+from harness.plan import Pair, bare
+from harness.runs import Run
+from harness.tasks import Task, load_task
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ANY_METRIC = "*"
+COLUMNS = (
+    "run", "family", "reference", "port", "kind", "scope", "clip", "metric", "place", "unit", "value", "state",
+    "detail",
+)  # fmt: skip
+
+
+def compare(run: Run, families: Mapping[str, Family]) -> pd.DataFrame:
+    """Compare every planned pair of a run on every clip that both sides take; write `measurements.parquet`.
+
+    A clip on which one side has no usable observation gives one row of metric `*`: `missing` when the side did not
+    produce it (or the reference's is unusable), `invalid` when the port's is damaged.
+    """
+    import pandas as pd
+
+    rows: list[dict[str, Any]] = []
+    for record in run.read_json("run.json")["plans"]:
+        family = families[record["family"]]
+        task = load_task(family.task)
+        clips = run.read_inputs(family.name)
+        for pair in (Pair(**item) for item in record["pairs"]):
+            head = {"run": run.id, "family": family.name, **vars(pair)}
+            rows += [
+                {**head, "scope": clip.scope, "clip": clip.id, **vars(measurement)}
+                for clip in _common_clips(run, family, pair, clips)
+                for measurement in compare_clip(run, task, pair, clip)
+            ]
+    table = pd.DataFrame(rows, columns=list(COLUMNS))
+    table.to_parquet(run.measurements, index=False)
+    return table
+
+
+def _common_clips(run: Run, family: Family, pair: Pair, clips: Sequence[Clip]) -> Iterator[Clip]:
+    sides = [family.implementation(bare(name)) for name in (pair.reference, pair.port)]
+    for clip in clips:
+        if all(side.accepts(clip.rate_hz) for side in sides) and (
+            pair.kind == "fresh" or run.observation(pair.reference, clip.id).is_dir()
+        ):
+            yield clip
+
+
+def compare_clip(run: Run, task: Task, pair: Pair, clip: Clip) -> Iterator[Measurement]:
+    """The measurements of one pair on one clip."""
+    reference, problem = _read(run, pair.reference, clip)
+    if reference is None:
+        yield Measurement(ANY_METRIC, "", pair.reference, float("nan"), f"reference: {problem}", "missing")
+        return
+    if not run.observation(pair.port, clip.id).is_dir():
+        yield Measurement(ANY_METRIC, "", pair.port, float("nan"), "no observation of this clip", "missing")
+        return
+    port, problem = _read(run, pair.port, clip)
+    if port is None:
+        yield Measurement(ANY_METRIC, "", pair.port, float("nan"), problem, "invalid")
+        return
+    if reference.checkpoint_digest and port.checkpoint_digest and pair.kind == "frozen":
+        problem = _other_weights(reference, port)
+        if problem:
+            yield Measurement(ANY_METRIC, "", pair.port, float("nan"), problem, "missing")
+            return
+    yield from task.compare(reference, port, clip)
+
+
+def _read(run: Run, side: str, clip: Clip) -> tuple[Observation | None, str]:
+    """A usable observation, or None and why there is none."""
+    folder = run.observation(side, clip.id)
+    try:
+        observation = read_observation(folder)
+    except ParityError as error:
+        return None, str(error)
+    if observation.clip_digest != clip.digest:
+        return None, f"{folder}: made from a clip of digest {observation.clip_digest[:12]}, not {clip.digest[:12]}"
+    return observation, ""
+
+
+def _other_weights(reference: Observation, port: Observation) -> str:
+    same_implementation = bare(reference.implementation) == bare(port.implementation)
+    if same_implementation and reference.checkpoint_digest != port.checkpoint_digest:
+        return f"golden of weights {reference.checkpoint_digest[:12]}, run with {port.checkpoint_digest[:12]}"
+    return ""

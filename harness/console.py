@@ -1,0 +1,135 @@
+"""What the commands show: progress (bars on a terminal, plain lines elsewhere) and the table of verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from harness.observe import Listener
+
+STYLES = {
+    "pass": "green",
+    "fail": "bold red",
+    "error": "red",
+    "not-run": "yellow",
+    "inconclusive": "magenta",
+    "not-comparable": "magenta",
+}
+PLAIN_WIDTH = 160
+REASON_CHARACTERS = 400
+
+
+class PlainListener:
+    """One line when an implementation begins and one when it ends, on standard error."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._done = 0
+
+    def started(self, implementation: str, clips: int) -> None:
+        """See `Listener`."""
+        self._done = 0
+        self._print(f"{implementation}: {clips} observations")
+
+    def advanced(self, implementation: str, clip: str) -> None:
+        """See `Listener`."""
+        self._done += 1
+
+    def ended(self, implementation: str, status: str, reason: str) -> None:
+        """See `Listener`."""
+        self._print(f"{implementation}: {status}, {self._done} done" + (f"; {reason}" if reason else ""))
+
+    def _print(self, line: str) -> None:
+        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+class BarListener:
+    """A progress bar per implementation."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._bar = TaskID(0)
+
+    def started(self, implementation: str, clips: int) -> None:
+        """See `Listener`."""
+        self._bar = self._progress.add_task(implementation, total=clips)
+
+    def advanced(self, implementation: str, clip: str) -> None:
+        """See `Listener`."""
+        self._progress.advance(self._bar)
+
+    def ended(self, implementation: str, status: str, reason: str) -> None:
+        """See `Listener`."""
+        if status != "ran":
+            self._progress.console.print(Text(f"{implementation}: {status}; {reason}", style=STYLES[status]))
+
+
+@contextmanager
+def listener(quiet: bool) -> Iterator[Listener]:
+    """Progress on standard error. quiet: plain lines even on a terminal, so that nothing mixes with JSON."""
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield PlainListener(console)
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console) as progress:
+        yield BarListener(progress)
+
+
+def print_verdict(verdict: Mapping[str, Any], folder: Path) -> None:
+    """The table family × implementation × gate, the reasons of what did not pass, and where the report lies."""
+    console = _console()
+    table = Table(title=f"run {verdict['run']}")
+    for name in ("implementation", "against", "gate", "scope"):
+        table.add_column(name, overflow="fold")
+    for name in ("value", "limit", "clips"):
+        table.add_column(name, justify="right")
+    table.add_column("verdict")
+    for family in verdict["families"]:
+        for row in family["gates"]:
+            table.add_row(*_cells(row))
+        table.add_section()
+    console.print(table)
+    for family in verdict["families"]:
+        for item in family["implementations"]:
+            version = f" ({item['version']})" if item["version"] else ""
+            _line(console, f"{item['status']:>14}  {item['name']}{version}", STYLES[item["status"]])
+    _print_reasons(console, verdict)
+    counts = ", ".join(f"{count} {status}" for status, count in verdict["counts"].items() if count)
+    _line(console, f"{verdict['status'].upper()}: {counts}; {folder}", STYLES[verdict["status"]])
+    if (page := folder / "report" / "index.html").is_file():
+        _line(console, f"report: {page}", "")
+
+
+def _console() -> Console:
+    console = Console()
+    return console if console.is_terminal else Console(width=PLAIN_WIDTH)
+
+
+def _cells(row: Mapping[str, Any]) -> tuple[str | Text, ...]:
+    value = "—" if row["value"] is None else f"{row['value']:.3g}"
+    limit = f"{row['limit']:g} {row['unit']}"
+    status = Text(row["status"], style=STYLES[row["status"]])
+    return row["port"], row["reference"], row["gate"], row["scope"], value, limit, str(row["clips"]), status
+
+
+def _print_reasons(console: Console, verdict: Mapping[str, Any]) -> None:
+    seen: set[tuple[str, str]] = set()
+    for family in verdict["families"]:
+        for row in family["gates"]:
+            if row["status"] == "pass" or (row["port"], row["reason"]) in seen:
+                continue
+            seen.add((row["port"], row["reason"]))
+            text = f"{row['status']}: {row['gate']} ({row['scope']}): {row['reason'][:REASON_CHARACTERS]}"
+            _line(console, text, STYLES[row["status"]])
+
+
+def _line(console: Console, text: str, style: str) -> None:
+    console.print(Text(text, style=style), soft_wrap=True)

@@ -1,0 +1,152 @@
+"""What a family declares: its task, its implementations, and the faults that prove its gates.
+
+A family is data. The engine knows tasks and runs implementations by their declaration; it knows no model.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from harness.errors import ParityError
+
+Role = Literal["reference", "port"]
+
+
+@dataclass(frozen=True)
+class Implementation:
+    """One way to run a family.
+
+    name: `family/name`. factory: `module:attribute`, called without arguments in the worker. packages: distributions
+    whose versions are recorded. rates_hz: the input rates it takes, None for any. timeout_s: longest time for one clip.
+    threads: numerical threads of its worker. remedy: the command that installs what it needs. python_path: folders put
+    in front of the worker's module path.
+    """
+
+    name: str
+    role: Role
+    factory: str
+    packages: tuple[str, ...] = ()
+    rates_hz: tuple[int, ...] | None = None
+    timeout_s: float = 60.0
+    load_timeout_s: float = 180.0
+    threads: int = 1
+    remedy: str = ""
+    python_path: tuple[str, ...] = ()
+
+    @property
+    def family(self) -> str:
+        """The part of the name before the slash."""
+        return self.name.partition("/")[0]
+
+    @property
+    def short_name(self) -> str:
+        """The part of the name after the slash."""
+        return self.name.partition("/")[2]
+
+    def accepts(self, rate_hz: int) -> bool:
+        """Whether it takes input at this rate."""
+        return self.rates_hz is None or rate_hz in self.rates_hz
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A named defect, planted by replacing one attribute of an implementation's module.
+
+    target: `module:attribute` that is replaced in the worker. value: the constant put there; or replacement:
+    `module:attribute` of the function put there, called with the original as its first argument when `wraps` is set.
+    seen: where porters really made it.
+    """
+
+    name: str
+    description: str
+    implementation: str
+    target: str
+    seen: str
+    value: Any = None
+    replacement: str = ""
+    wraps: bool = False
+
+    def plant(self) -> None:
+        """Replace the target in this process. Raises ParityError when there is no such attribute to replace."""
+        module_name, _, path = self.target.partition(":")
+        *owners, attribute = path.split(".")
+        owner: Any = importlib.import_module(module_name)
+        for name in owners:
+            owner = getattr(owner, name)
+        if not hasattr(owner, attribute):
+            raise ParityError(self.target, f"fault {self.name} has nothing to replace", remedy="mend its declaration")
+        replacement = resolve(self.replacement) if self.replacement else self.value
+        if self.wraps:
+            replacement = _bind(replacement, getattr(owner, attribute))
+        setattr(owner, attribute, replacement)
+
+
+def _bind(replacement: Any, original: Any) -> Any:
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        return replacement(original, *args, **kwargs)
+
+    return wrapped
+
+
+@dataclass(frozen=True)
+class Family:
+    """A model or component under test. The first reference is the one that ports are compared with by default."""
+
+    name: str
+    description: str
+    task: str
+    implementations: tuple[Implementation, ...]
+    faults: tuple[Fault, ...] = ()
+    checkpoints: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        names = [item.name for item in self.implementations]
+        for name in names:
+            if names.count(name) > 1:
+                raise ParityError(self.name, f"implementation {name} is declared twice", remedy="rename one")
+            if not name.startswith(f"{self.name}/"):
+                raise ParityError(self.name, f"implementation {name}", f"a name {self.name}/…", "rename it")
+        if not self.references:
+            raise ParityError(self.name, "no reference is declared", "at least one implementation of role reference")
+
+    @property
+    def references(self) -> tuple[Implementation, ...]:
+        """Implementations of role reference, the primary one first."""
+        return tuple(item for item in self.implementations if item.role == "reference")
+
+    @property
+    def ports(self) -> tuple[Implementation, ...]:
+        """Implementations of role port."""
+        return tuple(item for item in self.implementations if item.role == "port")
+
+    def implementation(self, name: str) -> Implementation:
+        """Look up `family/name` or the short name. Raises ParityError when there is none."""
+        for item in self.implementations:
+            if name in (item.name, item.short_name):
+                return item
+        known = ", ".join(item.name for item in self.implementations)
+        raise ParityError(self.name, f"no implementation {name}", f"one of {known}", "see `parity list`")
+
+    def fault(self, name: str) -> Fault:
+        """Look up a fault by name. Raises ParityError when there is none."""
+        for item in self.faults:
+            if item.name == name:
+                return item
+        known = ", ".join(item.name for item in self.faults)
+        raise ParityError(self.name, f"no fault {name}", f"one of {known}", "see `parity list --faults`")
+
+
+def resolve(reference: str) -> Any:
+    """Import `module:attribute`. Raises ParityError when the form is wrong or the attribute is not there."""
+    module_name, separator, attribute = reference.partition(":")
+    if not separator:
+        raise ParityError(reference, "not of the form module:attribute", "for example ports.resampler:Libsoxr")
+    value: Any = importlib.import_module(module_name)
+    for name in attribute.split("."):
+        if not hasattr(value, name):
+            raise ParityError(reference, f"{module_name} has no {attribute}", "an attribute that exists", "mend it")
+        value = getattr(value, name)
+    return value

@@ -1,0 +1,164 @@
+"""The observe phase: every implementation, in its own process, on every clip.
+
+The next implementation's worker loads while the present one serves. Whatever a worker does ends only its own part; the
+observations it had already written are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from harness.clips import Clip
+from harness.errors import ParityError
+from harness.family import Implementation
+from harness.plan import REPEAT, FamilyPlan
+from harness.runners.process import Worker, WorkerLost
+from harness.runs import Run, clip_fields
+
+FAILED_CLIPS_IN_REASON = 3
+
+
+class Listener(Protocol):
+    """Who is told of the progress."""
+
+    def started(self, implementation: str, clips: int) -> None:
+        """An implementation begins; `clips` observations are to be made."""
+
+    def advanced(self, implementation: str, clip: str) -> None:
+        """One observation is done, or has failed."""
+
+    def ended(self, implementation: str, status: str, reason: str) -> None:
+        """An implementation has ended."""
+
+
+@dataclass
+class Outcome:
+    """How one implementation ended. status: `ran`, `not-run` or `error`. inside_s: seconds spent in it. failed: reason by clip."""
+
+    name: str
+    role: str
+    status: str = "ran"
+    reason: str = ""
+    version: str = ""
+    versions: dict[str, str] = field(default_factory=dict)
+    checkpoint_digest: str = ""
+    fault: str = ""
+    load_s: float = 0.0
+    inside_s: float = 0.0
+    clips: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
+    last_lines: list[str] = field(default_factory=list)
+
+
+def observe(run: Run, plans: Sequence[FamilyPlan], clips: dict[str, list[Clip]], listener: Listener) -> None:
+    """Run every planned implementation on its family's clips; write observations and `implementations.json`.
+
+    clips: the stimuli of each family by its name. On KeyboardInterrupt what is done is kept, the rest is marked
+    not-run, and the exception goes on.
+    """
+    jobs = [(plan, implementation) for plan in plans for implementation in plan.running]
+    outcomes = [_unstarted(plan, implementation) for plan, implementation in jobs]
+    try:
+        for plan in plans:
+            run.write_inputs(plan.family.name, clips[plan.family.name])
+        with ExitStack() as stack:
+            workers = _start_ahead(jobs, stack)
+            for (plan, implementation), worker, outcome in zip(jobs, workers, outcomes, strict=True):
+                _serve(run, plan, implementation, worker, outcome, clips[plan.family.name], listener)
+                worker.stop()
+    finally:
+        run.write_json("implementations.json", [vars(outcome) for outcome in outcomes])
+
+
+def _unstarted(plan: FamilyPlan, implementation: Implementation) -> Outcome:
+    fault = plan.faults.get(implementation.name)
+    return Outcome(
+        implementation.name,
+        implementation.role,
+        status="not-run",
+        reason="the run ended before it",
+        fault=fault.name if fault else "",
+    )
+
+
+def _start_ahead(jobs: Sequence[tuple[FamilyPlan, Implementation]], stack: ExitStack) -> Iterator[Worker]:
+    """Workers in order, each started one job before it is needed."""
+
+    def start(index: int) -> Worker:
+        plan, implementation = jobs[index]
+        return stack.enter_context(Worker(implementation, plan.family.task, plan.faults.get(implementation.name)))
+
+    following = start(0) if jobs else None
+    for index in range(len(jobs)):
+        worker, following = following, start(index + 1) if index + 1 < len(jobs) else None
+        assert worker
+        yield worker
+
+
+def _serve(
+    run: Run,
+    plan: FamilyPlan,
+    implementation: Implementation,
+    worker: Worker,
+    outcome: Outcome,
+    clips: Sequence[Clip],
+    listener: Listener,
+) -> None:
+    taken = [clip for clip in clips if implementation.accepts(clip.rate_hz)]
+    # The second run goes backwards, so that state left over by one clip meets another neighbour.
+    passes = [("", taken)] + ([(REPEAT, taken[::-1])] if plan.repeats(implementation) else [])
+    listener.started(implementation.name, sum(len(part) for _, part in passes))
+    outcome.reason = "interrupted"
+    try:
+        ready = worker.wait_ready()
+        if not _note_ready(outcome, ready):
+            return
+        for suffix, part in passes:
+            for clip in part:
+                _ask(run, implementation, worker, outcome, clip, suffix)
+                listener.advanced(implementation.name, clip.id)
+        outcome.status, outcome.reason = ("error", _summary(outcome)) if outcome.failed else ("ran", "")
+    except WorkerLost as error:
+        outcome.status, outcome.reason = "error", str(error)
+    finally:
+        outcome.last_lines = worker.last_lines
+        listener.ended(implementation.name, outcome.status, outcome.reason)
+
+
+def _note_ready(outcome: Outcome, ready: dict[str, Any]) -> bool:
+    if "unavailable" in ready:
+        outcome.status, outcome.reason = "not-run", ready["unavailable"]
+    elif "failed" in ready:
+        outcome.status, outcome.reason = "error", f"did not load: {ready['failed']}"
+    else:
+        for key in ("version", "versions", "checkpoint_digest", "load_s"):
+            setattr(outcome, key, ready[key])
+        return True
+    return False
+
+
+def _ask(run: Run, implementation: Implementation, worker: Worker, outcome: Outcome, clip: Clip, suffix: str) -> None:
+    request = {
+        "clip": clip_fields(clip),
+        "clip_digest": clip.digest,
+        "samples": str(run.input_path(implementation.family, clip.id)),
+        "out": str(run.observation(implementation.name + suffix, clip.id)),
+    }
+    answer = worker.ask(request, implementation.timeout_s)
+    if "unwritable" in answer:
+        raise ParityError(answer["unwritable"], "the run's folder cannot be written", remedy="free or choose space")
+    if "done" in answer:
+        outcome.clips += 1
+        outcome.inside_s += answer["inside_s"]
+    else:
+        outcome.failed[clip.id + suffix] = str(answer.get("failed", answer))
+
+
+def _summary(outcome: Outcome) -> str:
+    shown = list(outcome.failed.items())[:FAILED_CLIPS_IN_REASON]
+    more = len(outcome.failed) - len(shown)
+    text = "; ".join(f"{clip}: {reason}" for clip, reason in shown)
+    return text + (f"; and {more} more clips" if more else "")

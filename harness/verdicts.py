@@ -1,0 +1,250 @@
+"""The judge phase: gates applied to measurements. Pure: a stored run and a gates file give the same verdict anywhere.
+
+Conventions: a gate's status is `fail` when a value exceeds its limit or cannot be compared because of the port; `error`
+when it could not be judged (a crash, a missing measurement); `not-run` when a side did not run; `inconclusive` when the
+reference does not reproduce itself within the same limit. Only `pass` is a pass.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.compare import ANY_METRIC
+from harness.family import Family
+from harness.gates import Gate, aggregate
+from harness.plan import FROZEN, REPEAT, Pair, bare
+from harness.runs import Run
+
+Row = Mapping[Any, Any]
+
+# From best to worst; the worst of several is their common status.
+ORDER = ("pass", "not-run", "inconclusive", "not-comparable", "error", "fail")
+
+
+def worst(statuses: Sequence[str], empty: str = "error") -> str:
+    """The worst of some statuses; `empty` when there are none, since nothing passes vacuously."""
+    return max(statuses, key=ORDER.index, default=empty)
+
+
+def exit_status(statuses: Sequence[str]) -> int:
+    """0 when every status is pass, 1 when one is fail, else 2; an empty list is 2."""
+    status = worst(statuses)
+    return {"pass": 0, "fail": 1}.get(status, 2)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """One gate applied to one pair."""
+
+    gate: str
+    metric: str
+    unit: str
+    scope: str
+    reference: str
+    port: str
+    value: float | None
+    limit: float
+    clips: int
+    status: str
+    reason: str
+    worst_clip: str = ""
+    worst_place: str = ""
+
+
+def judge(run: Run, families: Mapping[str, Family], gates: Mapping[str, Sequence[Gate]]) -> dict[str, Any]:
+    """Judge a run's measurements and write `verdict.json`; returns its content."""
+    import pandas as pd
+
+    rows = pd.read_parquet(run.measurements).to_dict("records")
+    outcomes = {item["name"]: item for item in run.read_json("implementations.json")}
+    verdicts = []
+    for record in run.read_json("run.json")["plans"]:
+        family = families[record["family"]]
+        pairs = [Pair(**item) for item in record["pairs"]]
+        judgements = judge_family(family, pairs, gates[family.name], rows, outcomes)
+        judgements += [_judge_goldens(name, **state) for name, state in record["goldens"].items()]
+        verdicts.append(_family_verdict(family, record, judgements, outcomes))
+    statuses = [verdict["status"] for verdict in verdicts]
+    counts = Counter(row["status"] for verdict in verdicts for row in verdict["gates"])
+    verdict = {
+        "run": run.id,
+        "status": worst(statuses),
+        "exit_status": exit_status(statuses),
+        "counts": {status: counts[status] for status in ORDER},
+        "families": verdicts,
+    }
+    run.write_json("verdict.json", verdict)
+    return verdict
+
+
+def _judge_goldens(reference: str, present: Sequence[str], missing: Sequence[str]) -> Judgement:
+    """A golden that was missing when the run began is a failure of that run."""
+    reason = f"missing: {', '.join(missing)}; review and commit what was written, then run again" if missing else ""
+    return Judgement(
+        gate="goldens",
+        metric="goldens_missing",
+        unit="clips",
+        scope="clips",
+        reference=reference + FROZEN,
+        port=reference,
+        value=float(len(missing)),
+        limit=0.0,
+        clips=len(present) + len(missing),
+        status="fail" if missing else "pass",
+        reason=reason,
+    )
+
+
+def judge_family(
+    family: Family,
+    pairs: Sequence[Pair],
+    gates: Sequence[Gate],
+    rows: Iterable[Row],
+    outcomes: Mapping[str, Mapping[str, Any]],
+) -> list[Judgement]:
+    """Every gate on every pair that it applies to. rows: measurements as `compare` stores them."""
+    grouped: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
+    for row in rows:
+        if row["family"] == family.name:
+            grouped[row["reference"], row["port"], row["scope"]].append(row)
+    judgements = [
+        _judge_gate(gate, pair, grouped[pair.reference, pair.port, gate.scope], outcomes)
+        for pair in pairs
+        for gate in gates
+        if gate.applies_to(bare(pair.port), pair.kind)
+    ]
+    unsteady = {
+        (judgement.gate, judgement.scope, judgement.reference): judgement
+        for judgement in judgements
+        if judgement.port.endswith(REPEAT) and judgement.status == "fail"
+    }
+    return [_doubt(judgement, unsteady) for judgement in judgements]
+
+
+def _doubt(judgement: Judgement, unsteady: Mapping[tuple[str, str, str], Judgement]) -> Judgement:
+    """A reference that does not reproduce itself within a gate makes that gate's other results inconclusive."""
+    cause = unsteady.get((judgement.gate, judgement.scope, judgement.reference))
+    if cause is None or judgement.port.endswith(REPEAT):
+        return judgement
+    reason = f"the reference differs from itself by {cause.value} {cause.unit} on a second run"
+    return Judgement(**{**vars(judgement), "status": "inconclusive", "reason": reason})
+
+
+def _judge_gate(gate: Gate, pair: Pair, rows: Sequence[Row], outcomes: Mapping[str, Mapping[str, Any]]) -> Judgement:
+    measured = [row for row in rows if row["metric"] == gate.metric]
+    broken = [row for row in rows if row["metric"] == ANY_METRIC or (row in measured and row["state"] != "measured")]
+    value = aggregate(gate, [row["value"] for row in measured], [row["clip"] for row in measured])
+    status, reason = _status(gate, pair, value, measured, broken, outcomes)
+    at = _worst_row(measured)
+    if status == "fail" and not broken and at:
+        reason = _explain(gate, pair, at, value)
+    return Judgement(
+        gate=gate.name,
+        metric=gate.metric,
+        unit=gate.unit,
+        scope=gate.scope,
+        reference=pair.reference,
+        port=pair.port,
+        value=None if math.isnan(value) else float(value),
+        limit=gate.limit,
+        clips=len({row["clip"] for row in measured}),
+        status=status,
+        reason=reason,
+        worst_clip=str(at["clip"]) if at else "",
+        worst_place=str(at["place"]) if at else "",
+    )
+
+
+def _worst_row(measured: Sequence[Row]) -> Row | None:
+    """The row of the largest value, NaN above all."""
+    return max(measured, key=lambda row: math.inf if math.isnan(row["value"]) else row["value"], default=None)
+
+
+def _status(
+    gate: Gate,
+    pair: Pair,
+    value: float,
+    measured: Sequence[Row],
+    broken: Sequence[Row],
+    outcomes: Mapping[str, Mapping[str, Any]],
+) -> tuple[str, str]:
+    for side in (pair.reference, pair.port):
+        outcome = outcomes.get(bare(side))
+        if outcome and outcome["status"] == "not-run" and not side.endswith(FROZEN):
+            return "not-run", f"{side}: {outcome['reason']}"
+    if broken:
+        first = min(broken, key=lambda row: row["state"])  # `invalid` comes before `missing`
+        clips = len({row["clip"] for row in broken})
+        reason = f"{first['clip']}, {first['place']}: {first['detail']} ({clips} clips)"
+        if first["state"] == "missing":
+            outcome = outcomes.get(bare(str(first["place"])), {})
+            return "error", outcome.get("reason") or reason
+        return "fail", reason
+    if not measured:
+        return "error", f"no observation yields {gate.metric} on {gate.scope}"
+    if value <= gate.limit:
+        return "pass", ""
+    return "fail", f"obtained {value:.3g} {gate.unit}, expected at most {gate.limit:g}"
+
+
+def _explain(gate: Gate, pair: Pair, at: Row, value: float) -> str:
+    """Clip, implementation, tensor, obtained, expected, remedy."""
+    summary = f"{gate.aggregation} {value:.3g}, " if gate.aggregation != "worst" else ""
+    detail = f" ({at['detail']})" if at["detail"] else ""
+    family, _, port = bare(pair.port).partition("/")
+    return (
+        f"{at['clip']}, {pair.port}, {at['place']}: {summary}obtained {at['value']:.6g} {gate.unit}{detail}, expected "
+        f"at most {gate.limit:g}; reproduce with `parity run {family} --port {port}`"
+    )
+
+
+def _family_verdict(
+    family: Family,
+    record: Mapping[str, Any],
+    judgements: Sequence[Judgement],
+    outcomes: Mapping[str, Mapping[str, Any]],
+) -> dict[str, Any]:
+    implementations = [_implementation(name, judgements, outcomes) for name in record["running"]]
+    statuses = [item["status"] for item in implementations]
+    return {
+        "family": family.name,
+        "status": worst(statuses),
+        "implementations": implementations,
+        "gates": [vars(judgement) for judgement in judgements],
+    }
+
+
+def _implementation(
+    name: str, judgements: Sequence[Judgement], outcomes: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """An implementation's status is the worst of its gates, and of how it ran."""
+    outcome = outcomes[name]
+    references = {key for key, item in outcomes.items() if item["role"] == "reference"}
+    own = [row for row in judgements if name in _judged(row, references)]
+    statuses = [row.status for row in own]
+    if outcome["status"] != "ran":
+        statuses.append(outcome["status"])
+    failing = next((row for row in own if row.status == worst(statuses) and row.status != "pass"), None)
+    reason = outcome["reason"] or (f"{failing.gate}: {failing.reason}" if failing else "")
+    if not statuses:
+        reason = "no gate applies to it"
+    return {
+        "name": name,
+        "role": outcome["role"],
+        "status": worst(statuses),
+        "reason": reason,
+        "version": outcome["version"],
+        "fault": outcome["fault"],
+        "clips": outcome["clips"],
+        "load_s": outcome["load_s"],
+    }
+
+
+def _judged(row: Judgement, references: set[str]) -> set[str]:
+    """The implementations a row speaks of: the port, and between references both."""
+    sides = {bare(row.port), bare(row.reference)}
+    return sides if sides <= references else {bare(row.port)}
