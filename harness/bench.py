@@ -1,8 +1,8 @@
 """`nox -s bench`: speed of ports against their reference, and what the harness itself costs, from one run.
 
-Conventions: times are seconds of computation per second of audio, summed over the clips, in workers of one thread; ratios
-are reference over port, so that above 1 the port is faster. Overhead is the wall time of the whole command less the time
-inside the implementations (loading and observing), as a share of the wall time.
+Conventions: times are seconds of computation per second of audio, summed over the clips, in workers of one thread;
+ratios are reference over port, so that above 1 the port is faster. Overhead is the wall time of the whole command less
+the time inside the implementations (loading and observing), as a share of the wall time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ REAL_CLIPS = PROJECT.parent / "shared" / "clips" / "librispeech-20"
 
 
 def main() -> int:
-    """Run every family on the real clips when they lie beside the project, else on the golden ones, and print both tables."""
+    """Run every family on the real clips when they lie beside the project, else on the golden ones, and print."""
     clips = REAL_CLIPS if REAL_CLIPS.is_dir() else None
     families = tuple(load_families(sys.argv[1:]))
     started = time.perf_counter()

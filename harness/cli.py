@@ -31,6 +31,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing el
 RunName = Annotated[str, typer.Argument(metavar="RUN", help="A run's folder or name, or `latest`.")]
 
 UNJUDGED = 2
+SIGINT_STATUS = 130  # what typer makes of a KeyboardInterrupt
 
 
 @app.command("list")
@@ -265,7 +266,7 @@ def main() -> NoReturn:
     except typer.exceptions.TyperException as error:
         print(f"parity: {error.message} Try `parity --help`.", file=sys.stderr)
         status = UNJUDGED
-    except (KeyboardInterrupt, typer.Abort):
+    if status == SIGINT_STATUS:
         print("parity: interrupted; what was observed is kept", file=sys.stderr)
         status = UNJUDGED
     sys.exit(status or 0)

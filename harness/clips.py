@@ -75,7 +75,7 @@ def load_clips(folder: Path, golden: bool = False) -> list[Clip]:
     if not entries:
         raise ParityError(folder, "no audio in this folder", "at least one .wav or .flac file", "check --clips")
     clips = [replace(_load_clip(folder, entry), golden=golden) for entry in entries]
-    _refuse_duplicates(folder, (clip.id for clip in clips))
+    refuse_duplicates(folder, (clip.id for clip in clips))
     return clips
 
 
@@ -181,11 +181,12 @@ def _check_statement(path: Path, entry: Mapping[str, Any], samples: NDArray[np.f
             raise ParityError(path, f"{key} is {value}", f"{entry[key]} by clips.toml", "restore the file")
 
 
-def _refuse_duplicates(folder: Path, ids: Iterable[str]) -> None:
+def refuse_duplicates(where: object, ids: Iterable[str]) -> None:
+    """Raise ParityError when a name is used twice, or cannot name a folder."""
     seen: set[str] = set()
     for clip_id in ids:
         if clip_id in seen:
-            raise ParityError(folder, f"two clips are named {clip_id}", "one file per name", "rename one")
+            raise ParityError(where, f"two clips are named {clip_id}", "one file per name", "rename one")
         if not clip_id or clip_id != Path(clip_id).name or clip_id.startswith("."):
-            raise ParityError(folder, f"{clip_id!r} cannot name a clip", "a plain file name", "rename it")
+            raise ParityError(where, f"{clip_id!r} cannot name a clip", "a plain file name", "rename it")
         seen.add(clip_id)

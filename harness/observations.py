@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.errors import ParityError
+from harness.tensorfile import load_tensors, save_tensors
 
 SCHEMA_VERSION = 1
 DTYPES = frozenset({"float64", "float32", "float16", "int64", "int32", "int16", "uint8", "bool"})
@@ -59,9 +60,6 @@ class Observation:
 
 def write_observation(folder: Path, observation: Observation) -> None:
     """Write the folder whole: under a temporary name beside it, then renamed. Raises OSError."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import save_file
-
     head = {key: value for key, value in asdict(_without_tensors(observation)).items() if key != "tensors"}
     head["schema_version"] = SCHEMA_VERSION
     head["tensors"] = {
@@ -70,15 +68,12 @@ def write_observation(folder: Path, observation: Observation) -> None:
     temporary = folder.with_name(f".{folder.name}.{uuid.uuid4().hex[:8]}")
     temporary.mkdir(parents=True)
     try:
-        contiguous = {name: np.ascontiguousarray(array) for name, array in observation.tensors.items()}
-        save_file(contiguous, temporary / "tensors.safetensors")
+        save_tensors(temporary / "tensors.safetensors", observation.tensors)
         text = json.dumps(head, indent=1, ensure_ascii=False, sort_keys=True)
         (temporary / "observation.json").write_text(text + "\n", encoding="utf-8")
         if folder.exists():
             shutil.rmtree(folder)
         temporary.rename(folder)
-    except SafetensorError as error:
-        raise OSError(f"tensors.safetensors: {error}") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
@@ -91,7 +86,7 @@ def read_observation(folder: Path) -> Observation:
     """
     path = folder / "observation.json"
     head = _read_head(path)
-    tensors = _read_tensors(folder / "tensors.safetensors")
+    tensors = load_tensors(folder / "tensors.safetensors")
     stated: Mapping[str, Any] = head["tensors"]
     if missing := sorted(set(stated) - set(tensors)):
         raise ParityError(folder / "tensors.safetensors", f"tensors {missing} are missing", "what the JSON states")
@@ -136,19 +131,6 @@ def _read_head(path: Path) -> dict[str, Any]:
     if unknown := sorted(set(head) - set(Observation.__dataclass_fields__) - {"schema_version"}):
         raise ParityError(path, f"unknown keys {unknown}", "only those of docs/observation-format.md", "remove them")
     return head
-
-
-def _read_tensors(path: Path) -> dict[str, NDArray[Any]]:
-    from safetensors import SafetensorError
-    from safetensors.numpy import load_file
-
-    if not path.is_file():
-        raise ParityError(path, "no such file", "tensors.safetensors beside observation.json")
-    try:
-        tensors: dict[str, NDArray[Any]] = load_file(path)
-    except (SafetensorError, KeyError, ValueError, TypeError) as error:
-        raise ParityError(path, f"not valid safetensors ({error})", "a safetensors file", "write it again") from error
-    return tensors
 
 
 def _check_tensor(path: Path, name: str, statement: Any, array: NDArray[Any]) -> None:

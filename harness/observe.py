@@ -13,8 +13,7 @@ from typing import Any, Protocol
 
 from harness.clips import Clip
 from harness.errors import ParityError
-from harness.family import Implementation
-from harness.plan import REPEAT, FamilyPlan
+from harness.plan import REPEAT, Execution, FamilyPlan
 from harness.runners.process import Worker, WorkerLost
 from harness.runs import Run, clip_fields
 
@@ -36,7 +35,8 @@ class Listener(Protocol):
 
 @dataclass
 class Outcome:
-    """How one implementation ended. status: `ran`, `not-run` or `error`. inside_s: seconds spent in it. failed: reason by clip."""
+    """How one implementation ended. status: `ran`, `not-run` or `error`. inside_s: seconds spent in it. failed: reason
+    by clip."""
 
     name: str
     role: str
@@ -59,37 +59,36 @@ def observe(run: Run, plans: Sequence[FamilyPlan], clips: dict[str, list[Clip]],
     clips: the stimuli of each family by its name. On KeyboardInterrupt what is done is kept, the rest is marked
     not-run, and the exception goes on.
     """
-    jobs = [(plan, implementation) for plan in plans for implementation in plan.running]
-    outcomes = [_unstarted(plan, implementation) for plan, implementation in jobs]
+    jobs = [(plan, execution) for plan in plans for execution in plan.running]
+    outcomes = [_unstarted(execution) for _, execution in jobs]
     try:
         for plan in plans:
             run.write_inputs(plan.family.name, clips[plan.family.name])
         with ExitStack() as stack:
             workers = _start_ahead(jobs, stack)
-            for (plan, implementation), worker, outcome in zip(jobs, workers, outcomes, strict=True):
-                _serve(run, plan, implementation, worker, outcome, clips[plan.family.name], listener)
+            for (plan, execution), worker, outcome in zip(jobs, workers, outcomes, strict=True):
+                _serve(run, execution, worker, outcome, clips[plan.family.name], listener)
                 worker.stop()
     finally:
         run.write_json("implementations.json", [vars(outcome) for outcome in outcomes])
 
 
-def _unstarted(plan: FamilyPlan, implementation: Implementation) -> Outcome:
-    fault = plan.faults.get(implementation.name)
+def _unstarted(execution: Execution) -> Outcome:
     return Outcome(
-        implementation.name,
-        implementation.role,
+        execution.name,
+        execution.implementation.role,
         status="not-run",
         reason="the run ended before it",
-        fault=fault.name if fault else "",
+        fault=execution.fault.name if execution.fault else "",
     )
 
 
-def _start_ahead(jobs: Sequence[tuple[FamilyPlan, Implementation]], stack: ExitStack) -> Iterator[Worker]:
+def _start_ahead(jobs: Sequence[tuple[FamilyPlan, Execution]], stack: ExitStack) -> Iterator[Worker]:
     """Workers in order, each started one job before it is needed."""
 
     def start(index: int) -> Worker:
-        plan, implementation = jobs[index]
-        return stack.enter_context(Worker(implementation, plan.family.task, plan.faults.get(implementation.name)))
+        plan, execution = jobs[index]
+        return stack.enter_context(Worker(execution.implementation, plan.family.task, execution.fault))
 
     following = start(0) if jobs else None
     for index in range(len(jobs)):
@@ -99,18 +98,12 @@ def _start_ahead(jobs: Sequence[tuple[FamilyPlan, Implementation]], stack: ExitS
 
 
 def _serve(
-    run: Run,
-    plan: FamilyPlan,
-    implementation: Implementation,
-    worker: Worker,
-    outcome: Outcome,
-    clips: Sequence[Clip],
-    listener: Listener,
+    run: Run, execution: Execution, worker: Worker, outcome: Outcome, clips: Sequence[Clip], listener: Listener
 ) -> None:
-    taken = [clip for clip in clips if implementation.accepts(clip.rate_hz)]
+    taken = [clip for clip in clips if execution.implementation.accepts(clip.rate_hz)]
     # The second run goes backwards, so that state left over by one clip meets another neighbour.
-    passes = [("", taken)] + ([(REPEAT, taken[::-1])] if plan.repeats(implementation) else [])
-    listener.started(implementation.name, sum(len(part) for _, part in passes))
+    passes = [("", taken)] + ([(REPEAT, taken[::-1])] if execution.repeats else [])
+    listener.started(execution.name, sum(len(part) for _, part in passes))
     outcome.reason = "interrupted"
     try:
         ready = worker.wait_ready()
@@ -118,14 +111,14 @@ def _serve(
             return
         for suffix, part in passes:
             for clip in part:
-                _ask(run, implementation, worker, outcome, clip, suffix)
-                listener.advanced(implementation.name, clip.id)
+                _ask(run, execution, worker, outcome, clip, suffix)
+                listener.advanced(execution.name, clip.id)
         outcome.status, outcome.reason = ("error", _summary(outcome)) if outcome.failed else ("ran", "")
     except WorkerLost as error:
         outcome.status, outcome.reason = "error", str(error)
     finally:
         outcome.last_lines = worker.last_lines
-        listener.ended(implementation.name, outcome.status, outcome.reason)
+        listener.ended(execution.name, outcome.status, outcome.reason)
 
 
 def _note_ready(outcome: Outcome, ready: dict[str, Any]) -> bool:
@@ -140,14 +133,14 @@ def _note_ready(outcome: Outcome, ready: dict[str, Any]) -> bool:
     return False
 
 
-def _ask(run: Run, implementation: Implementation, worker: Worker, outcome: Outcome, clip: Clip, suffix: str) -> None:
+def _ask(run: Run, execution: Execution, worker: Worker, outcome: Outcome, clip: Clip, suffix: str) -> None:
     request = {
         "clip": clip_fields(clip),
         "clip_digest": clip.digest,
-        "samples": str(run.input_path(implementation.family, clip.id)),
-        "out": str(run.observation(implementation.name + suffix, clip.id)),
+        "samples": str(run.input_path(execution.implementation.family, clip.id)),
+        "out": str(run.observation(execution.name + suffix, clip.id)),
     }
-    answer = worker.ask(request, implementation.timeout_s)
+    answer = worker.ask(request, execution.implementation.timeout_s)
     if "unwritable" in answer:
         raise ParityError(answer["unwritable"], "the run's folder cannot be written", remedy="free or choose space")
     if "done" in answer:

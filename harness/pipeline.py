@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from harness.clips import Clip, load_clips
+from harness.clips import Clip, load_clips, refuse_duplicates
 from harness.compare import compare
 from harness.errors import ParityError
 from harness.family import Family, Implementation
@@ -18,7 +18,7 @@ from harness.observe import Listener, observe
 from harness.plan import Against, FamilyPlan, plan_family
 from harness.provenance import PROJECT, provenance
 from harness.runs import Run, new_run
-from harness.tasks import load_task
+from harness.tasks import Task, load_task
 from harness.verdicts import judge
 
 GOLDEN = PROJECT / "golden"
@@ -52,8 +52,14 @@ def stimuli_of(families: Iterable[Family], folder: Path | None) -> dict[str, lis
     clips = default
     if folder is not None and folder.resolve() != (GOLDEN / "clips").resolve():
         clips = [*load_clips(folder), *(clip for clip in default if clip.scope == "signals")]
-    tasks = {family.name: load_task(family.task) for family in families}
-    return {name: [*task.stimuli(clips), *task.signals()] for name, task in tasks.items()}
+    return {family.name: _stimuli(load_task(family.task), clips) for family in families}
+
+
+def _stimuli(task: Task, clips: Sequence[Clip]) -> list[Clip]:
+    made = [replace(signal, id=f"made-{signal.id}") for signal in task.signals()]
+    stimuli = [*task.stimuli(clips), *made]
+    refuse_duplicates("clips and test signals", (clip.id for clip in stimuli))
+    return stimuli
 
 
 def execute(request: Request, listener: Listener) -> tuple[Run, dict[str, Any]]:
@@ -146,7 +152,7 @@ def _write_request(
 
 def _frozen_references(request: Request, plan: FamilyPlan) -> list[Implementation]:
     """The references whose goldens this run speaks of."""
-    return [item for item in plan.running if item.role == "reference"] if request.against != "fresh" else []
+    return plan.references if request.against != "fresh" else []
 
 
 def _write_missing(
@@ -154,6 +160,6 @@ def _write_missing(
 ) -> None:
     """A missing golden is written, for review; the run that wrote it fails."""
     for plan in plans:
-        if request.write_missing and not plan.faults:
+        if request.write_missing and not request.faults:
             references = _frozen_references(request, plan)
             goldens.freeze(run, plan.family, references, clips[plan.family.name], "first observation", True)

@@ -6,7 +6,7 @@ reference, `family/name@frozen` for its golden.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -28,26 +28,41 @@ class Pair:
 
 
 @dataclass(frozen=True)
+class Execution:
+    """One way in which an implementation runs. suffix: empty when it runs plainly, else `@…`, which names the variant.
+    repeats: whether it runs a second time, backwards through the clips."""
+
+    implementation: Implementation
+    suffix: str = ""
+    fault: Fault | None = None
+    repeats: bool = False
+
+    @property
+    def name(self) -> str:
+        """What this side of a pair is called."""
+        return self.implementation.name + self.suffix
+
+
+@dataclass(frozen=True)
 class FamilyPlan:
-    """One family's part of a run. running: the implementations that are executed. faults: planted, by
-    implementation."""
+    """One family's part of a run: what is executed, and what is compared."""
 
     family: Family
-    running: tuple[Implementation, ...]
+    running: tuple[Execution, ...]
     pairs: tuple[Pair, ...]
-    faults: Mapping[str, Fault]
 
-    def repeats(self, implementation: Implementation) -> bool:
-        """Whether this implementation is run twice."""
-        return any(pair.port == implementation.name + REPEAT for pair in self.pairs)
+    @property
+    def references(self) -> list[Implementation]:
+        """The references that run."""
+        return [item.implementation for item in self.running if item.implementation.role == "reference"]
 
     def record(self) -> dict[str, Any]:
         """What `run.json` keeps of it."""
         return {
             "family": self.family.name,
             "running": [item.name for item in self.running],
-            "pairs": [{"reference": p.reference, "port": p.port, "kind": p.kind} for p in self.pairs],
-            "faults": {name: fault.name for name, fault in self.faults.items()},
+            "pairs": [vars(pair) for pair in self.pairs],
+            "faults": {item.name: item.fault.name for item in self.running if item.fault},
         }
 
 
@@ -70,10 +85,7 @@ def plan_family(
     if wrong := [item.name for item in references if item.role != "reference"]:
         raise ParityError(wrong[0], "is a port", "a reference", "see `parity list`")
     chosen_ports = [item for item in chosen_ports if item not in references]
-    planted = {}
-    for name in faults:
-        fault = family.fault(name)
-        planted[fault.implementation] = fault
+    planted = {fault.implementation: fault for fault in map(family.fault, faults)}
     golden = [item for item in references if item.name in set(frozen)]
     fresh = against != "frozen"
     pairs = _reference_pairs(references, golden if against != "fresh" else []) if fresh else []
@@ -83,10 +95,11 @@ def plan_family(
             pairs.append(Pair(primary.name, port.name, "fresh"))
         if against != "fresh" and primary in golden:
             pairs.append(Pair(primary.name + FROZEN, port.name, "frozen"))
-    running = (*references, *chosen_ports) if fresh else tuple(chosen_ports)
+    running = [*references, *chosen_ports] if fresh else chosen_ports
     if unused := set(planted) - {item.name for item in running}:
         raise ParityError(family.name, f"fault planted in {sorted(unused)}, which does not run", "a running one")
-    return FamilyPlan(family, tuple(running), tuple(pairs), planted)
+    executions = [Execution(item, fault=planted.get(item.name), repeats=item.role == "reference") for item in running]
+    return FamilyPlan(family, tuple(executions), tuple(pairs))
 
 
 def _reference_pairs(references: Sequence[Implementation], golden: Sequence[Implementation]) -> list[Pair]:
@@ -99,6 +112,11 @@ def _reference_pairs(references: Sequence[Implementation], golden: Sequence[Impl
     return pairs
 
 
-def bare(name: str) -> str:
+def bare(side: str) -> str:
     """`family/name` of a side of a pair."""
-    return name.partition("@")[0]
+    return side.partition("@")[0]
+
+
+def execution_of(side: str) -> str:
+    """The name of the execution that made a side's observations."""
+    return side.removesuffix(REPEAT)

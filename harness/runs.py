@@ -24,6 +24,7 @@ from typing import Any
 
 from harness.clips import Clip
 from harness.errors import ParityError
+from harness.tensorfile import load_tensors, save_tensors
 
 CLIP_FIELDS = ("id", "rate_hz", "scope", "text", "speaker", "origin", "signal", "golden")
 PARTIAL_PREFIX = ".partial-"
@@ -67,13 +68,11 @@ class Run:
 
     def write_inputs(self, family: str, clips: Iterable[Clip]) -> None:
         """Store what the implementations of a family are given."""
-        from safetensors.numpy import save_file
-
         folder = self.folder / "inputs" / family
         folder.mkdir(parents=True, exist_ok=True)
         entries = []
         for clip in clips:
-            save_file({"samples": clip.samples}, folder / f"{clip.id}.safetensors")
+            save_tensors(folder / f"{clip.id}.safetensors", {"samples": clip.samples})
             entries.append({**clip_fields(clip), "digest": clip.digest})
         self.write_json(f"inputs/{family}/clips.json", entries)
 
@@ -83,15 +82,11 @@ class Run:
 
     def read_inputs(self, family: str) -> list[Clip]:
         """The clips of a family. Raises ParityError when one is not what its digest says."""
-        from safetensors.numpy import load_file
-
         clips = []
         for entry in self.read_json(f"inputs/{family}/clips.json"):
             path = self.input_path(family, entry["id"])
-            if not path.is_file():
-                raise ParityError(path, "no such file", "the clip's samples", "run again")
             digest = entry.pop("digest")
-            clip = Clip(samples=load_file(path)["samples"], **entry)
+            clip = Clip(samples=load_tensors(path)["samples"], **entry)
             if clip.digest != digest:
                 raise ParityError(path, f"digest {clip.digest[:12]}", f"{digest[:12]} by clips.json", "run again")
             clips.append(clip)

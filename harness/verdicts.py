@@ -16,7 +16,7 @@ from typing import Any
 from harness.compare import ANY_METRIC
 from harness.family import Family
 from harness.gates import Gate, aggregate
-from harness.plan import FROZEN, REPEAT, Pair, bare
+from harness.plan import FROZEN, REPEAT, Pair, bare, execution_of
 from harness.runs import Run
 
 Row = Mapping[Any, Any]
@@ -173,15 +173,15 @@ def _status(
     outcomes: Mapping[str, Mapping[str, Any]],
 ) -> tuple[str, str]:
     for side in (pair.reference, pair.port):
-        outcome = outcomes.get(bare(side))
-        if outcome and outcome["status"] == "not-run" and not side.endswith(FROZEN):
+        outcome = outcomes.get(execution_of(side))
+        if outcome and outcome["status"] == "not-run":
             return "not-run", f"{side}: {outcome['reason']}"
     if broken:
         first = min(broken, key=lambda row: row["state"])  # `invalid` comes before `missing`
         clips = len({row["clip"] for row in broken})
         reason = f"{first['clip']}, {first['place']}: {first['detail']} ({clips} clips)"
         if first["state"] == "missing":
-            outcome = outcomes.get(bare(str(first["place"])), {})
+            outcome = outcomes.get(execution_of(str(first["place"])), {})
             return "error", outcome.get("reason") or reason
         return "fail", reason
     if not measured:

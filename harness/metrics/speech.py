@@ -26,7 +26,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import correlate, correlation_lags
 
 from harness.metrics.tensors import NotComparable
 
@@ -121,6 +120,11 @@ def fit_gain_and_lag(reference: NDArray[Any], port: NDArray[Any]) -> tuple[float
 
 def _fit_lag(left: NDArray[np.float64], right: NDArray[np.float64]) -> int | None:
     """The lag of the highest cross-correlation, None when it says nothing: of unrelated noise it would be any lag."""
+    # Half a second to import: only those who compare speech wait for it.
+    from scipy.signal import correlate, correlation_lags
+
+    if np.array_equal(left, right):
+        return 0  # nothing correlates better with a waveform than itself
     correlation = np.abs(correlate(right, left, mode="full", method="fft"))
     highest = int(correlation.argmax())
     if not correlation[highest] >= RELATED * math.sqrt((left @ left) * (right @ right)):

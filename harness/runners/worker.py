@@ -5,8 +5,8 @@ standard output. Everything that the implementation prints, natively too, goes t
 
 First line in: the declaration (`task`, `implementation`, `factory`, `packages`, `fault`). First line out: `ready` with
 versions and load seconds, or `unavailable`, or `failed`. Then one request per clip: `clip` (its fields), `samples` (a
-safetensors file), `out` (the observation folder to write). Answers: `done` with the seconds spent inside, or `failed` with the
-traceback.
+safetensors file), `out` (the observation folder to write). Answers: `done` with the seconds spent inside, or `failed`
+with the traceback.
 """
 
 from __future__ import annotations
@@ -23,11 +23,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
+
 from harness.clips import Clip
 from harness.errors import ParityError, Unavailable
 from harness.family import Fault, resolve
-from harness.observations import TAP_PREFIX, Observation, write_observation
+from harness.observations import DTYPES, TAP_PREFIX, Observation, write_observation
 from harness.tasks import load_task
+from harness.tensorfile import load_tensors
 
 PR_SET_PDEATHSIG = 1
 
@@ -99,15 +102,15 @@ def _versions(packages: list[str]) -> dict[str, str]:
 def _serve(
     implementation: Any, declaration: Mapping[str, Any], ready: Mapping[str, Any], request: Mapping[str, Any]
 ) -> dict[str, Any]:
-    from safetensors.numpy import load_file
-
     task = load_task(declaration["task"])
-    clip = Clip(samples=load_file(request["samples"])["samples"], **request["clip"])
+    clip = Clip(samples=load_tensors(Path(request["samples"]))["samples"], **request["clip"])
     started = time.perf_counter()
     try:
         outputs = task.observe(implementation, clip)
         inside_s = time.perf_counter() - started
-        tensors = {**outputs.tensors, **{TAP_PREFIX + name: tap for name, tap in outputs.taps.items()}}
+        named = {**outputs.tensors, **{TAP_PREFIX + name: tap for name, tap in outputs.taps.items()}}
+        tensors = {name: array for name, array in named.items() if not _unusable(array)}
+        unusable = tuple(f"{name} {_unusable(array)}" for name, array in named.items() if name not in tensors)
         observation = Observation(
             implementation=declaration["implementation"],
             clip=clip.id,
@@ -117,9 +120,9 @@ def _serve(
             checkpoint_digest=ready["checkpoint_digest"],
             fault=declaration["fault"]["name"] if declaration["fault"] else "",
             tensors=tensors,
-            taps=tuple(outputs.taps),
+            taps=tuple(name for name in outputs.taps if TAP_PREFIX + name in tensors),
             timings=outputs.timings,
-            warnings=outputs.warnings,
+            warnings=(*outputs.warnings, *unusable),
         )
     except Exception as error:
         return {"failed": _describe(error), "traceback": traceback.format_exc()}
@@ -128,6 +131,13 @@ def _serve(
     except OSError as error:
         return {"unwritable": f"{request['out']}: {error.strerror or error}"}
     return {"done": clip.id, "inside_s": inside_s}
+
+
+def _unusable(array: Any) -> str:
+    """Why an output cannot be stored; such an output counts as missing, which is the port's failure."""
+    if not isinstance(array, np.ndarray):
+        return f"is {type(array).__name__}, not an array"
+    return "" if str(array.dtype) in DTYPES else f"has dtype {array.dtype}, not one of {sorted(DTYPES)}"
 
 
 def _describe(error: Exception) -> str:

@@ -116,7 +116,13 @@ def observe(implementation: VoiceActivity, clip: Clip) -> Outputs:
 def compare(reference: Observation, port: Observation, clip: Clip) -> Iterator[Measurement]:
     """Measure probabilities, decisions, segments, streaming and taps."""
     if "probability" not in port.tensors:
-        yield _measure("probability_max_abs", "probability", float("nan"), "the port gives no probability", True)
+        yield _measure(
+            "probability_max_abs",
+            "probability",
+            float("nan"),
+            f"the port gives no probability; {'; '.join(port.warnings)}",
+            True,
+        )
         return
     expected, obtained = reference.tensors["probability"], port.tensors["probability"]
     lengths = f"{obtained.shape} chunks, reference {expected.shape}"

@@ -141,7 +141,7 @@ def test_removing_the_top_tenth_of_the_band_fails_the_gate():
 
 
 def test_an_empty_band_makes_the_gate_hear_what_nobody_can():
-    # Oversensitive rather than blind: above the old Nyquist there is only float32 noise, and −120 dBFS more of it counts.
+    # Oversensitive rather than blind: above the old Nyquist there is next to nothing, and noise of −120 dBFS is more.
     reference = scipy.signal.resample(noise(), 3 * len(noise()) // 2)
     port = reference + 1e-6 * noise(len(reference), seed=3) / 0.1
     assert speech.spectral_distance_db(reference, port) > GATE_DB
