@@ -71,11 +71,9 @@ def compare_clip(run: Run, task: Task, pair: Pair, clip: Clip) -> Iterator[Measu
     if port is None:
         yield Measurement(ANY_METRIC, "", pair.port, float("nan"), problem, "invalid")
         return
-    if reference.checkpoint_digest and port.checkpoint_digest and pair.kind == "frozen":
-        problem = _other_weights(reference, port)
-        if problem:
-            yield Measurement(ANY_METRIC, "", pair.port, float("nan"), problem, "missing")
-            return
+    if problem := _other_weights(reference, port):
+        yield Measurement(ANY_METRIC, "", pair.port, float("nan"), problem, "missing")
+        return
     yield from task.compare(reference, port, clip)
 
 
@@ -92,7 +90,10 @@ def _read(run: Run, side: str, clip: Clip) -> tuple[Observation | None, str]:
 
 
 def _other_weights(reference: Observation, port: Observation) -> str:
-    same_implementation = bare(reference.implementation) == bare(port.implementation)
-    if same_implementation and reference.checkpoint_digest != port.checkpoint_digest:
-        return f"golden of weights {reference.checkpoint_digest[:12]}, run with {port.checkpoint_digest[:12]}"
+    """Why two sides that name the same checkpoint, or are one implementation, did not load the same weights."""
+    same = reference.checkpoint == port.checkpoint and (
+        reference.checkpoint or reference.implementation == port.implementation
+    )
+    if same and reference.checkpoint_digest != port.checkpoint_digest:
+        return f"weights {port.checkpoint_digest[:12]}, the reference's are {reference.checkpoint_digest[:12]}"
     return ""

@@ -6,8 +6,7 @@ A family is data. The engine knows tasks and runs implementations by their decla
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from harness.errors import ParityError
@@ -19,7 +18,9 @@ Role = Literal["reference", "port"]
 class Implementation:
     """One way to run a family.
 
-    name: `family/name`. factory: `module:attribute`, called without arguments in the worker. packages: distributions
+    name: `family/name`. factory: `module:attribute`, called in the worker, without arguments or with the name of a
+    checkpoint. checkpoint: for a port, the weights it loads when they are not the reference's own; the reference then
+    runs on the same. checkpoints: for a reference, the names it can load besides its own. packages: distributions
     whose versions are recorded. rates_hz: the input rates it takes, None for any. timeout_s: longest time for one clip.
     threads: numerical threads of its worker. remedy: the command that installs what it needs. python_path: folders put
     in front of the worker's module path.
@@ -28,6 +29,8 @@ class Implementation:
     name: str
     role: Role
     factory: str
+    checkpoint: str = ""
+    checkpoints: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
     rates_hz: tuple[int, ...] | None = None
     timeout_s: float = 60.0
@@ -100,7 +103,6 @@ class Family:
     task: str
     implementations: tuple[Implementation, ...]
     faults: tuple[Fault, ...] = ()
-    checkpoints: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         names = [item.name for item in self.implementations]
@@ -109,6 +111,10 @@ class Family:
                 raise ParityError(self.name, f"implementation {name} is declared twice", remedy="rename one")
             if not name.startswith(f"{self.name}/"):
                 raise ParityError(self.name, f"implementation {name}", f"a name {self.name}/…", "rename it")
+        loadable = {name for item in self.references for name in item.checkpoints}
+        for port in self.ports:
+            if port.checkpoint and port.checkpoint not in loadable:
+                raise ParityError(port.name, f"checkpoint {port.checkpoint}", f"one that a reference loads: {loadable}")
         if not self.references:
             raise ParityError(self.name, "no reference is declared", "at least one implementation of role reference")
 

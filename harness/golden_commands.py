@@ -15,6 +15,7 @@ from harness.errors import ParityError
 from harness.family import Family
 from harness.goldens import Frozen, Goldens
 from harness.observe import Listener
+from harness.plan import plan_family
 from harness.runs import Run
 
 
@@ -23,7 +24,9 @@ def status(families: Sequence[Family], golden: Path | None) -> list[dict[str, An
     goldens = Goldens(golden or pipeline.GOLDEN)
     clips = pipeline.stimuli_of(families, None)
     return [
-        dataclasses.asdict(goldens.state(item, clips[family.name])) for family in families for item in family.references
+        dataclasses.asdict(goldens.state(item, clips[family.name]))
+        for family in families
+        for item in plan_family(family, against="fresh").references
     ]
 
 
@@ -69,7 +72,9 @@ def freeze(
     return [
         item
         for family in chosen
-        for item in goldens.freeze(stored, family, family.references, clips[family.name], reason)
+        for item in goldens.freeze(
+            stored, family, plan_family(family, against="fresh").references, clips[family.name], reason
+        )
     ]
 
 

@@ -17,9 +17,9 @@ from pathlib import Path
 from harness.clips import Clip
 from harness.compare import compare_clip
 from harness.errors import ParityError
-from harness.family import Family, Implementation
+from harness.family import Family
 from harness.observations import Observation, read_observation, write_observation
-from harness.plan import FROZEN, FamilyPlan, Pair
+from harness.plan import FROZEN, Execution, FamilyPlan, Pair
 from harness.provenance import cpu_model
 from harness.runs import Run
 from harness.tasks import load_task
@@ -52,30 +52,26 @@ class Goldens:
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    def folder(self, implementation: Implementation, clip: str) -> Path:
+    def folder(self, reference: Execution, clip: str) -> Path:
         """Where one golden lies."""
-        return self.root / implementation.family / implementation.short_name / clip
+        return self.root / reference.name / clip
 
-    def expected(self, implementation: Implementation, clips: Iterable[Clip]) -> list[Clip]:
+    def expected(self, reference: Execution, clips: Iterable[Clip]) -> list[Clip]:
         """The clips for which a reference must have a golden."""
-        return [clip for clip in clips if clip.golden and implementation.accepts(clip.rate_hz)]
+        return [clip for clip in clips if clip.golden and reference.implementation.accepts(clip.rate_hz)]
 
-    def holders(self, family: Family, clips: Sequence[Clip]) -> list[str]:
-        """The references that have a golden for at least one of these clips."""
-        return [
-            item.name
-            for item in family.references
-            if any(self.folder(item, clip.id).is_dir() for clip in self.expected(item, clips))
-        ]
+    def has_any(self, reference: Execution, clips: Iterable[Clip]) -> bool:
+        """Whether a reference has a golden for at least one of these clips."""
+        return any(self.folder(reference, clip.id).is_dir() for clip in self.expected(reference, clips))
 
-    def state(self, implementation: Implementation, clips: Sequence[Clip]) -> GoldenState:
+    def state(self, reference: Execution, clips: Sequence[Clip]) -> GoldenState:
         """Which goldens are there, which are missing, which belong to no clip."""
-        names = [clip.id for clip in self.expected(implementation, clips)]
-        parent = self.folder(implementation, "x").parent
+        names = [clip.id for clip in self.expected(reference, clips)]
+        parent = self.root / reference.name
         found = sorted(path.name for path in parent.iterdir() if path.is_dir()) if parent.is_dir() else []
         reasons = {str(read_observation(parent / name).golden.get("reason", "")) for name in found}
         return GoldenState(
-            implementation.name,
+            reference.name,
             tuple(name for name in names if name in found),
             tuple(name for name in names if name not in found),
             tuple(name for name in found if name not in names),
@@ -84,20 +80,17 @@ class Goldens:
 
     def copy_into(self, run: Run, plan: FamilyPlan, clips: Sequence[Clip]) -> None:
         """Store the goldens that a plan compares with in its run, which is whole without this folder."""
-        wanted = {pair.reference for pair in plan.pairs if pair.kind == "frozen"}
-        for item in plan.family.references:
-            if item.name + FROZEN not in wanted:
-                continue
-            for clip in self.expected(item, clips):
-                source = self.folder(item, clip.id)
-                if source.is_dir():
-                    shutil.copytree(source, run.observation(item.name + FROZEN, clip.id))
+        for name in {pair.reference for pair in plan.pairs if pair.kind == "frozen"}:
+            for clip in clips:
+                source = self.root / name.removesuffix(FROZEN) / clip.id
+                if clip.golden and source.is_dir():
+                    shutil.copytree(source, run.observation(name, clip.id))
 
     def freeze(
         self,
         run: Run,
         family: Family,
-        references: Iterable[Implementation],
+        references: Iterable[Execution],
         clips: Sequence[Clip],
         reason: str,
         only_missing: bool = False,
@@ -123,7 +116,7 @@ class Goldens:
                 written.append(Frozen(item.name, clip.id, change, is_new=not change))
         return written
 
-    def _change(self, run: Run, family: Family, item: Implementation, clip: Clip) -> dict[str, float]:
+    def _change(self, run: Run, family: Family, item: Execution, clip: Clip) -> dict[str, float]:
         """The largest value of every metric between the former golden and the fresh observation."""
         former = run.observation(item.name + FROZEN, clip.id)
         if not former.is_dir():

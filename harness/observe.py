@@ -88,7 +88,7 @@ def _start_ahead(jobs: Sequence[tuple[FamilyPlan, Execution]], stack: ExitStack)
 
     def start(index: int) -> Worker:
         plan, execution = jobs[index]
-        return stack.enter_context(Worker(execution.implementation, plan.family.task, execution.fault))
+        return stack.enter_context(Worker(execution, plan.family.task))
 
     following = start(0) if jobs else None
     for index in range(len(jobs)):

@@ -11,11 +11,11 @@ from typing import Any
 from harness.clips import Clip, load_clips, refuse_duplicates
 from harness.compare import compare
 from harness.errors import ParityError
-from harness.family import Family, Implementation
+from harness.family import Family
 from harness.gates import Gate, load_gates
 from harness.goldens import Goldens
 from harness.observe import Listener, observe
-from harness.plan import Against, FamilyPlan, plan_family
+from harness.plan import Against, Execution, FamilyPlan, plan_family
 from harness.provenance import PROJECT, provenance
 from harness.runs import Run, new_run
 from harness.tasks import Task, load_task
@@ -122,8 +122,14 @@ def rejudge(
 
 
 def _plan(request: Request, family: Family, clips: Sequence[Clip], goldens: Goldens) -> FamilyPlan:
-    holders = goldens.holders(family, clips)
-    plan = plan_family(family, request.ports, request.reference, request.against, request.faults, holders)
+    plan = plan_family(
+        family,
+        request.ports,
+        request.reference,
+        request.against,
+        request.faults,
+        lambda reference: goldens.has_any(reference, clips),
+    )
     if not plan.pairs:
         where = request.golden / family.name
         raise ParityError(where, "no golden for these clips", "a frozen reference", "use --against fresh, or freeze")
@@ -150,7 +156,7 @@ def _write_request(
     )
 
 
-def _frozen_references(request: Request, plan: FamilyPlan) -> list[Implementation]:
+def _frozen_references(request: Request, plan: FamilyPlan) -> list[Execution]:
     """The references whose goldens this run speaks of."""
     return plan.references if request.against != "fresh" else []
 

@@ -6,7 +6,7 @@ reference, `family/name@frozen` for its golden.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -29,10 +29,14 @@ class Pair:
 
 @dataclass(frozen=True)
 class Execution:
-    """One way in which an implementation runs. suffix: empty when it runs plainly, else `@…`, which names the variant.
-    repeats: whether it runs a second time, backwards through the clips."""
+    """One way in which an implementation runs.
+
+    checkpoint: the weights it is told to load, empty for its own. suffix: empty when it runs plainly, else `@…`, which
+    names the variant. repeats: whether it runs a second time, backwards through the clips.
+    """
 
     implementation: Implementation
+    checkpoint: str = ""
     suffix: str = ""
     fault: Fault | None = None
     repeats: bool = False
@@ -52,9 +56,9 @@ class FamilyPlan:
     pairs: tuple[Pair, ...]
 
     @property
-    def references(self) -> list[Implementation]:
+    def references(self) -> list[Execution]:
         """The references that run."""
-        return [item.implementation for item in self.running if item.implementation.role == "reference"]
+        return [item for item in self.running if item.implementation.role == "reference"]
 
     def record(self) -> dict[str, Any]:
         """What `run.json` keeps of it."""
@@ -72,44 +76,45 @@ def plan_family(
     reference: str | None = None,
     against: Against = "both",
     faults: Iterable[str] = (),
-    frozen: Iterable[str] = (),
+    frozen: Callable[[Execution], bool] = lambda _: False,
 ) -> FamilyPlan:
     """Plan one family.
 
     ports: short or full names, all when empty. reference: the one to compare with, else the first declared and,
-    besides, every other. frozen: names of the references that have goldens for these clips. Raises ParityError for
-    unknown names.
+    besides, every other. frozen: whether a reference has goldens for these clips. Raises ParityError for unknown names.
     """
-    chosen_ports = [family.implementation(name) for name in ports] or list(family.ports)
     references = [family.implementation(reference)] if reference else list(family.references)
     if wrong := [item.name for item in references if item.role != "reference"]:
         raise ParityError(wrong[0], "is a port", "a reference", "see `parity list`")
-    chosen_ports = [item for item in chosen_ports if item not in references]
+    chosen = [family.implementation(name) for name in ports] or list(family.ports)
+    chosen = [item for item in chosen if item not in references]
     planted = {fault.implementation: fault for fault in map(family.fault, faults)}
-    golden = [item for item in references if item.name in set(frozen)]
-    fresh = against != "frozen"
-    pairs = _reference_pairs(references, golden if against != "fresh" else []) if fresh else []
-    primary = references[0]
-    for port in chosen_ports:
-        if fresh:
-            pairs.append(Pair(primary.name, port.name, "fresh"))
-        if against != "fresh" and primary in golden:
-            pairs.append(Pair(primary.name + FROZEN, port.name, "frozen"))
-    running = [*references, *chosen_ports] if fresh else chosen_ports
-    if unused := set(planted) - {item.name for item in running}:
-        raise ParityError(family.name, f"fault planted in {sorted(unused)}, which does not run", "a running one")
-    executions = [Execution(item, fault=planted.get(item.name), repeats=item.role == "reference") for item in running]
-    return FamilyPlan(family, tuple(executions), tuple(pairs))
 
+    def execution(item: Implementation, checkpoint: str = "") -> Execution:
+        suffix = f"@{checkpoint}" if checkpoint else ""
+        return Execution(item, checkpoint, suffix, planted.get(item.name), repeats=item.role == "reference")
 
-def _reference_pairs(references: Sequence[Implementation], golden: Sequence[Implementation]) -> list[Pair]:
+    # The first reference runs on its own weights and on those of every port that brings others.
+    checkpoints = dict.fromkeys(item.checkpoint for item in chosen if item.checkpoint)
+    primary = {name: execution(references[0], name) for name in ("", *checkpoints)}
+    others = [execution(item) for item in references[1:]]
+    running_ports = [execution(item) for item in chosen]
+    golden = {item.name for item in (*primary.values(), *others) if against != "fresh" and frozen(item)}
+
     pairs = []
-    for item in references:
-        if item in golden:
-            pairs.append(Pair(item.name + FROZEN, item.name, "frozen"))
-        pairs.append(Pair(item.name, item.name + REPEAT, "fresh"))
-    pairs += [Pair(references[0].name, other.name, "fresh") for other in references[1:]]
-    return pairs
+    if against != "frozen":
+        for item in (*primary.values(), *others):
+            pairs += [Pair(item.name + FROZEN, item.name, "frozen")] if item.name in golden else []
+            pairs.append(Pair(item.name, item.name + REPEAT, "fresh"))
+        pairs += [Pair(references[0].name, item.name, "fresh") for item in others]
+    for port in running_ports:
+        base = primary[port.implementation.checkpoint]
+        pairs += [Pair(base.name, port.name, "fresh")] if against != "frozen" else []
+        pairs += [Pair(base.name + FROZEN, port.name, "frozen")] if base.name in golden else []
+    running = running_ports if against == "frozen" else [*primary.values(), *others, *running_ports]
+    if unused := set(planted) - {item.implementation.name for item in running}:
+        raise ParityError(family.name, f"fault planted in {sorted(unused)}, which does not run", "a running one")
+    return FamilyPlan(family, tuple(running), tuple(pairs))
 
 
 def bare(side: str) -> str:

@@ -17,7 +17,7 @@ from dataclasses import asdict
 from types import TracebackType
 from typing import Any
 
-from harness.family import Fault, Implementation
+from harness.plan import Execution
 from harness.runners.environment import worker_environment
 
 KEPT_LINES = 40
@@ -32,8 +32,8 @@ class WorkerLost(Exception):
 class Worker:
     """A process that serves one implementation. Use as a context manager: leaving it ends the whole process group."""
 
-    def __init__(self, implementation: Implementation, task: str, fault: Fault | None = None) -> None:
-        self.implementation = implementation
+    def __init__(self, execution: Execution, task: str) -> None:
+        self.implementation = implementation = execution.implementation
         self._printed: collections.deque[str] = collections.deque(maxlen=KEPT_LINES)
         self._buffer = b""
         self._process = subprocess.Popen(
@@ -55,7 +55,8 @@ class Worker:
             "factory": implementation.factory,
             "packages": list(implementation.packages),
             "remedy": implementation.remedy,
-            "fault": asdict(fault) if fault else None,
+            "checkpoint": execution.checkpoint,
+            "fault": asdict(execution.fault) if execution.fault else None,
         }
         self._send(declaration)
 

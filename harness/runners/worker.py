@@ -3,10 +3,10 @@
 It reads one JSON object per line from standard input and answers each with one JSON line on the pipe that was its
 standard output. Everything that the implementation prints, natively too, goes to standard error.
 
-First line in: the declaration (`task`, `implementation`, `factory`, `packages`, `fault`). First line out: `ready` with
-versions and load seconds, or `unavailable`, or `failed`. Then one request per clip: `clip` (its fields), `samples` (a
-safetensors file), `out` (the observation folder to write). Answers: `done` with the seconds spent inside, or `failed`
-with the traceback.
+First line in: the declaration (`task`, `implementation`, `factory`, `checkpoint`, `packages`, `fault`). First line out:
+`ready` with versions and load seconds, or `unavailable`, or `failed`. Then one request per clip: `clip` (its fields),
+`samples` (a safetensors file), `out` (the observation folder to write). Answers: `done` with the seconds spent inside,
+or `failed` with the traceback.
 """
 
 from __future__ import annotations
@@ -77,7 +77,8 @@ def _load(declaration: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     started = time.perf_counter()
     if declaration["fault"]:
         Fault(**declaration["fault"]).plant()
-    implementation = resolve(declaration["factory"])()
+    arguments = [declaration["checkpoint"]] if declaration["checkpoint"] else []
+    implementation = resolve(declaration["factory"])(*arguments)
     if check := getattr(implementation, "check", None):
         check()
     return implementation, {
@@ -117,6 +118,7 @@ def _serve(
             clip_digest=request["clip_digest"],
             version=ready["version"],
             versions=ready["versions"],
+            checkpoint=declaration["checkpoint"] or getattr(implementation, "checkpoint", ""),
             checkpoint_digest=ready["checkpoint_digest"],
             fault=declaration["fault"]["name"] if declaration["fault"] else "",
             tensors=tensors,

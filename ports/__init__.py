@@ -1,0 +1,1 @@
+"""Ports under test, one module per family, mirroring `references/`. They import nothing of the reference."""
