@@ -10,7 +10,7 @@ from harness.errors import ParityError
 from harness.family import Family
 from harness.measurements import Measurement
 from harness.observations import Observation, read_observation
-from harness.plan import Pair, bare
+from harness.plan import Pair, bare, variant_of
 from harness.runs import Run
 from harness.tasks import Task, load_task
 
@@ -50,9 +50,9 @@ def compare(run: Run, families: Mapping[str, Family]) -> pd.DataFrame:
 
 
 def _common_clips(run: Run, family: Family, pair: Pair, clips: Sequence[Clip]) -> Iterator[Clip]:
-    sides = [family.implementation(bare(name)) for name in (pair.reference, pair.port)]
+    sides = [(family.implementation(bare(name)), variant_of(name)) for name in (pair.reference, pair.port)]
     for clip in clips:
-        if all(side.accepts(clip.rate_hz) for side in sides) and (
+        if all(side.accepts(clip.rate_hz, variant) for side, variant in sides) and (
             pair.kind == "fresh" or run.observation(pair.reference, clip.id).is_dir()
         ):
             yield clip
@@ -90,10 +90,8 @@ def _read(run: Run, side: str, clip: Clip) -> tuple[Observation | None, str]:
 
 
 def _other_weights(reference: Observation, port: Observation) -> str:
-    """Why two sides that name the same checkpoint, or are one implementation, did not load the same weights."""
-    same = reference.checkpoint == port.checkpoint and (
-        reference.checkpoint or reference.implementation == port.implementation
-    )
+    """Why two observations of one implementation and variant were not made with the same weights."""
+    same = (reference.implementation, reference.variant) == (port.implementation, port.variant)
     if same and reference.checkpoint_digest != port.checkpoint_digest:
         return f"weights {port.checkpoint_digest[:12]}, the reference's are {reference.checkpoint_digest[:12]}"
     return ""

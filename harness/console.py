@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.observe import Listener
+from harness.plan import execution_of
+from harness.verdicts import ORDER
 
 STYLES = {
     "pass": "green",
@@ -84,17 +87,20 @@ def listener(quiet: bool) -> Iterator[Listener]:
 
 
 def print_verdict(verdict: Mapping[str, Any], folder: Path) -> None:
-    """The table family × implementation × gate, the reasons of what did not pass, and where the report lies."""
+    """The table family × implementation × gate, the reasons of what did not pass, and where the report lies.
+
+    A line shows the worst of a gate's comparisons: of both scopes, and against every fresh and frozen reference.
+    """
     console = _console()
     table = Table(title=f"run {verdict['run']}")
-    for name in ("implementation", "against", "gate", "scope"):
+    for name in ("implementation", "gate"):
         table.add_column(name, overflow="fold")
-    for name in ("value", "limit", "clips"):
+    for name in ("value", "limit", "comparisons"):
         table.add_column(name, justify="right")
     table.add_column("verdict")
     for family in verdict["families"]:
-        for row in family["gates"]:
-            table.add_row(*_cells(row))
+        for (implementation, gate), rows in _grouped(family["gates"]).items():
+            table.add_row(implementation, gate, *_cells(rows))
         table.add_section()
     console.print(table)
     for family in verdict["families"]:
@@ -102,6 +108,10 @@ def print_verdict(verdict: Mapping[str, Any], folder: Path) -> None:
             version = f" ({item['version']})" if item["version"] else ""
             _line(console, f"{item['status']:>14}  {item['name']}{version}", STYLES[item["status"]])
     _print_reasons(console, verdict)
+    for family in verdict["families"]:
+        for item in family["deviations"]:
+            text = f"known deviation: {item['port']} from {item['reference']}: {item['metric']} {item['value']:.3g}"
+            _line(console, f"{text} on {item['clip']}", "cyan")
     counts = ", ".join(f"{count} {status}" for status, count in verdict["counts"].items() if count)
     _line(console, f"{verdict['status'].upper()}: {counts}; {folder}", STYLES[verdict["status"]])
     if (page := folder / "report" / "index.html").is_file():
@@ -113,11 +123,18 @@ def _console() -> Console:
     return console if console.is_terminal else Console(width=PLAIN_WIDTH)
 
 
-def _cells(row: Mapping[str, Any]) -> tuple[str | Text, ...]:
+def _grouped(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], list[Mapping[str, Any]]]:
+    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault((execution_of(row["port"]), row["gate"]), []).append(row)
+    return groups
+
+
+def _cells(rows: Sequence[Mapping[str, Any]]) -> tuple[str | Text, ...]:
+    row = max(rows, key=lambda row: (ORDER.index(row["status"]), math.inf if row["value"] is None else row["value"]))
     value = "—" if row["value"] is None else f"{row['value']:.3g}"
-    limit = f"{row['limit']:g} {row['unit']}"
-    status = Text(row["status"], style=STYLES[row["status"]])
-    return row["port"], row["reference"], row["gate"], row["scope"], value, limit, str(row["clips"]), status
+    limit = f"{row['limit']:g}" + ("" if row["unit"] == "1" else f" {row['unit']}")
+    return value, limit, str(len(rows)), Text(row["status"], style=STYLES[row["status"]])
 
 
 def _print_reasons(console: Console, verdict: Mapping[str, Any]) -> None:

@@ -6,7 +6,8 @@ A family is data. The engine knows tasks and runs implementations by their decla
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from harness.errors import ParityError
@@ -19,18 +20,19 @@ class Implementation:
     """One way to run a family.
 
     name: `family/name`. factory: `module:attribute`, called in the worker, without arguments or with the name of a
-    checkpoint. checkpoint: for a port, the weights it loads when they are not the reference's own; the reference then
-    runs on the same. checkpoints: for a reference, the names it can load besides its own. packages: distributions
-    whose versions are recorded. rates_hz: the input rates it takes, None for any. timeout_s: longest time for one clip.
-    threads: numerical threads of its worker. remedy: the command that installs what it needs. python_path: folders put
-    in front of the worker's module path.
+    variant. variant: for a port that loads other weights than the reference's own, or keeps a documented upstream bug,
+    the variant of the reference that it is judged against. variants: for a reference,
+    those it can run as, each with the input rates it takes. packages:
+    distributions whose versions are recorded. rates_hz: the input rates it takes, None for any. timeout_s: longest time
+    for one clip. threads: numerical threads of its worker. remedy: the command that installs what it needs.
+    python_path: folders put in front of the worker's module path.
     """
 
     name: str
     role: Role
     factory: str
-    checkpoint: str = ""
-    checkpoints: tuple[str, ...] = ()
+    variant: str = ""
+    variants: Mapping[str, tuple[int, ...] | None] = field(default_factory=dict)
     packages: tuple[str, ...] = ()
     rates_hz: tuple[int, ...] | None = None
     timeout_s: float = 60.0
@@ -49,9 +51,10 @@ class Implementation:
         """The part of the name after the slash."""
         return self.name.partition("/")[2]
 
-    def accepts(self, rate_hz: int) -> bool:
-        """Whether it takes input at this rate."""
-        return self.rates_hz is None or rate_hz in self.rates_hz
+    def accepts(self, rate_hz: int, variant: str = "") -> bool:
+        """Whether it takes input at this rate, as itself or as a variant."""
+        rates_hz = self.variants[variant] if variant else self.rates_hz
+        return rates_hz is None or rate_hz in rates_hz
 
 
 @dataclass(frozen=True)
@@ -111,10 +114,10 @@ class Family:
                 raise ParityError(self.name, f"implementation {name} is declared twice", remedy="rename one")
             if not name.startswith(f"{self.name}/"):
                 raise ParityError(self.name, f"implementation {name}", f"a name {self.name}/…", "rename it")
-        loadable = {name for item in self.references for name in item.checkpoints}
+        offered = {"", *(name for item in self.references for name in item.variants)}
         for port in self.ports:
-            if port.checkpoint and port.checkpoint not in loadable:
-                raise ParityError(port.name, f"checkpoint {port.checkpoint}", f"one that a reference loads: {loadable}")
+            if port.variant not in offered:
+                raise ParityError(port.name, f"variant {port.variant}", f"one that a reference offers: {offered}")
         if not self.references:
             raise ParityError(self.name, "no reference is declared", "at least one implementation of role reference")
 

@@ -49,7 +49,8 @@ def verify(
 ) -> tuple[Run, dict[str, Any]]:
     """Run the references alone and judge them; missing goldens are reported, not written."""
     request = pipeline.Request(
-        families=tuple(_references_only(family) for family in families),
+        families=tuple(families),
+        references_only=True,
         runs=runs,
         golden=golden or pipeline.GOLDEN,
         command="parity golden verify",
@@ -64,14 +65,15 @@ def freeze(
     """Run the references and write their observations as goldens. Raises ParityError without a reason."""
     if not reason.strip():
         raise ParityError("--reason", "nothing", "why the new observations are accepted", "say it in a sentence")
-    chosen = tuple(_references_only(family) for family in families)
-    request = pipeline.Request(families=chosen, runs=runs, against="fresh", command="parity golden freeze")
+    request = pipeline.Request(
+        families=tuple(families), references_only=True, runs=runs, against="fresh", command="parity golden freeze"
+    )
     stored = pipeline.observe_only(request, progress)
     goldens = Goldens(golden or pipeline.GOLDEN)
-    clips = pipeline.stimuli_of(chosen, None)
+    clips = pipeline.stimuli_of(families, None)
     return [
         item
-        for family in chosen
+        for family in families
         for item in goldens.freeze(
             stored, family, plan_family(family, against="fresh").references, clips[family.name], reason
         )
@@ -85,7 +87,3 @@ def print_frozen(written: Iterable[Frozen]) -> None:
         changes = ", ".join(f"{metric} {value:.3g}" for metric, value in item.change.items() if value)
         table.add_row(item.implementation, item.clip, "new" if item.is_new else changes or "none")
     Console().print(table)
-
-
-def _references_only(family: Family) -> Family:
-    return dataclasses.replace(family, implementations=family.references, faults=())

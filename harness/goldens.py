@@ -58,7 +58,7 @@ class Goldens:
 
     def expected(self, reference: Execution, clips: Iterable[Clip]) -> list[Clip]:
         """The clips for which a reference must have a golden."""
-        return [clip for clip in clips if clip.golden and reference.implementation.accepts(clip.rate_hz)]
+        return [clip for clip in clips if clip.golden and reference.accepts(clip.rate_hz)]
 
     def has_any(self, reference: Execution, clips: Iterable[Clip]) -> bool:
         """Whether a reference has a golden for at least one of these clips."""

@@ -39,8 +39,8 @@ class Outputs:
 class Observation:
     """One implementation's outputs for one clip, with where they come from.
 
-    implementation: `family/name`. clip, clip_digest: the input. checkpoint: name of the weights, empty for the
-    implementation's own. checkpoint_digest: sha256 of the weights, empty when
+    implementation: `family/name`. clip, clip_digest: the input. variant: what it ran as, empty for itself.
+    checkpoint_digest: sha256 of the weights, empty when
     the family has none. taps: names of the tensors `tap/…` in execution order. timings: seconds by name. golden: why,
     when and on what an accepted observation was frozen.
     """
@@ -52,7 +52,7 @@ class Observation:
     tensors: Mapping[str, NDArray[Any]]
     taps: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
-    checkpoint: str = ""
+    variant: str = ""
     checkpoint_digest: str = ""
     fault: str = ""
     timings: Mapping[str, float] = field(default_factory=dict)

@@ -46,6 +46,7 @@ class Outcome:
     versions: dict[str, str] = field(default_factory=dict)
     checkpoint_digest: str = ""
     fault: str = ""
+    threads: int = 1
     load_s: float = 0.0
     inside_s: float = 0.0
     clips: int = 0
@@ -80,6 +81,7 @@ def _unstarted(execution: Execution) -> Outcome:
         status="not-run",
         reason="the run ended before it",
         fault=execution.fault.name if execution.fault else "",
+        threads=execution.implementation.threads,
     )
 
 
@@ -100,7 +102,7 @@ def _start_ahead(jobs: Sequence[tuple[FamilyPlan, Execution]], stack: ExitStack)
 def _serve(
     run: Run, execution: Execution, worker: Worker, outcome: Outcome, clips: Sequence[Clip], listener: Listener
 ) -> None:
-    taken = [clip for clip in clips if execution.implementation.accepts(clip.rate_hz)]
+    taken = [clip for clip in clips if execution.accepts(clip.rate_hz)]
     # The second run goes backwards, so that state left over by one clip meets another neighbour.
     passes = [("", taken)] + ([(REPEAT, taken[::-1])] if execution.repeats else [])
     listener.started(execution.name, sum(len(part) for _, part in passes))

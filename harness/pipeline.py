@@ -15,7 +15,7 @@ from harness.family import Family
 from harness.gates import Gate, load_gates
 from harness.goldens import Goldens
 from harness.observe import Listener, observe
-from harness.plan import Against, Execution, FamilyPlan, plan_family
+from harness.plan import PROJECT_CLIPS, Against, Execution, FamilyPlan, plan_family
 from harness.provenance import PROJECT, provenance
 from harness.runs import Run, new_run
 from harness.tasks import Task, load_task
@@ -38,6 +38,7 @@ class Request:
     golden: Path = GOLDEN
     gates: Path = GOLDEN / "gates"
     command: str = ""
+    references_only: bool = False
     write_missing: bool = True
 
 
@@ -129,6 +130,7 @@ def _plan(request: Request, family: Family, clips: Sequence[Clip], goldens: Gold
         request.against,
         request.faults,
         lambda reference: goldens.has_any(reference, clips),
+        request.references_only,
     )
     if not plan.pairs:
         where = request.golden / family.name
@@ -150,7 +152,7 @@ def _write_request(
         {
             "command": request.command,
             "against": request.against,
-            "clips": str(request.clips) if request.clips else "golden/clips",
+            "clips": str(request.clips) if request.clips else PROJECT_CLIPS,
             "plans": [{**plan.record(), "goldens": states(plan)} for plan in plans],
         },
     )

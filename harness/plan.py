@@ -6,7 +6,8 @@ reference, `family/name@frozen` for its golden.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,29 +15,34 @@ from harness.errors import ParityError
 from harness.family import Family, Fault, Implementation
 
 Against = Literal["frozen", "fresh", "both"]
+PROJECT_CLIPS = "golden/clips"
 REPEAT = "@repeat"
 FROZEN = "@frozen"
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two sides to compare. kind: `fresh` or `frozen`, what the reference side is."""
+    """Two sides to compare.
+
+    kind: `fresh` or `frozen`, what the reference side is; `deviation` for a port against the reference that it is known
+    to deviate from: measured and shown, judged by no gate.
+    """
 
     reference: str
     port: str
-    kind: Literal["fresh", "frozen"]
+    kind: Literal["fresh", "frozen", "deviation"]
 
 
 @dataclass(frozen=True)
 class Execution:
     """One way in which an implementation runs.
 
-    checkpoint: the weights it is told to load, empty for its own. suffix: empty when it runs plainly, else `@…`, which
-    names the variant. repeats: whether it runs a second time, backwards through the clips.
+    variant: what it is told to run as, empty for itself. suffix: empty when it runs plainly, else `@…`, which names
+    how it runs. repeats: whether it runs a second time, backwards through the clips.
     """
 
     implementation: Implementation
-    checkpoint: str = ""
+    variant: str = ""
     suffix: str = ""
     fault: Fault | None = None
     repeats: bool = False
@@ -45,6 +51,10 @@ class Execution:
     def name(self) -> str:
         """What this side of a pair is called."""
         return self.implementation.name + self.suffix
+
+    def accepts(self, rate_hz: int) -> bool:
+        """Whether it takes input at this rate."""
+        return self.implementation.accepts(rate_hz, self.variant)
 
 
 @dataclass(frozen=True)
@@ -64,6 +74,7 @@ class FamilyPlan:
         """What `run.json` keeps of it."""
         return {
             "family": self.family.name,
+            "task": self.family.task,
             "running": [item.name for item in self.running],
             "pairs": [vars(pair) for pair in self.pairs],
             "faults": {item.name: item.fault.name for item in self.running if item.fault},
@@ -77,11 +88,14 @@ def plan_family(
     against: Against = "both",
     faults: Iterable[str] = (),
     frozen: Callable[[Execution], bool] = lambda _: False,
+    references_only: bool = False,
 ) -> FamilyPlan:
     """Plan one family.
 
     ports: short or full names, all when empty. reference: the one to compare with, else the first declared and,
-    besides, every other. frozen: whether a reference has goldens for these clips. Raises ParityError for unknown names.
+    besides, every other. frozen: whether a reference has goldens for these clips.
+    references_only: run no port, but every variant of the reference that the ports are judged against. Raises
+    ParityError for unknown names.
     """
     references = [family.implementation(reference)] if reference else list(family.references)
     if wrong := [item.name for item in references if item.role != "reference"]:
@@ -90,15 +104,15 @@ def plan_family(
     chosen = [item for item in chosen if item not in references]
     planted = {fault.implementation: fault for fault in map(family.fault, faults)}
 
-    def execution(item: Implementation, checkpoint: str = "") -> Execution:
-        suffix = f"@{checkpoint}" if checkpoint else ""
-        return Execution(item, checkpoint, suffix, planted.get(item.name), repeats=item.role == "reference")
+    def execution(item: Implementation, variant: str = "") -> Execution:
+        suffix = f"@{variant}" if variant else ""
+        return Execution(item, variant, suffix, planted.get(item.name), repeats=item.role == "reference")
 
-    # The first reference runs on its own weights and on those of every port that brings others.
-    checkpoints = dict.fromkeys(item.checkpoint for item in chosen if item.checkpoint)
-    primary = {name: execution(references[0], name) for name in ("", *checkpoints)}
+    # The first reference runs as itself, and as every variant that a port is judged against.
+    variants = dict.fromkeys(item.variant for item in chosen if item.variant)
+    primary = {name: execution(references[0], name) for name in ("", *variants)}
     others = [execution(item) for item in references[1:]]
-    running_ports = [execution(item) for item in chosen]
+    running_ports = [] if references_only else [execution(item) for item in chosen]
     golden = {item.name for item in (*primary.values(), *others) if against != "fresh" and frozen(item)}
 
     pairs = []
@@ -108,9 +122,11 @@ def plan_family(
             pairs.append(Pair(item.name, item.name + REPEAT, "fresh"))
         pairs += [Pair(references[0].name, item.name, "fresh") for item in others]
     for port in running_ports:
-        base = primary[port.implementation.checkpoint]
+        base = primary[port.implementation.variant]
         pairs += [Pair(base.name, port.name, "fresh")] if against != "frozen" else []
         pairs += [Pair(base.name + FROZEN, port.name, "frozen")] if base.name in golden else []
+        if base.suffix and against != "frozen":
+            pairs.append(Pair(references[0].name, port.name, "deviation"))
     running = running_ports if against == "frozen" else [*primary.values(), *others, *running_ports]
     if unused := set(planted) - {item.implementation.name for item in running}:
         raise ParityError(family.name, f"fault planted in {sorted(unused)}, which does not run", "a running one")
@@ -123,5 +139,25 @@ def bare(side: str) -> str:
 
 
 def execution_of(side: str) -> str:
-    """The name of the execution that made a side's observations."""
-    return side.removesuffix(REPEAT)
+    """The execution that a side speaks of: without `@repeat` and `@frozen`."""
+    return side.removesuffix(REPEAT).removesuffix(FROZEN)
+
+
+def reproducing_command(request: Mapping[str, Any], pair: Pair) -> str:
+    """The command that runs a pair again. request: the content of `run.json`."""
+    family, _, port = bare(pair.port).partition("/")
+    words = ["parity", "run", family, "--port", port]
+    if request["clips"] != PROJECT_CLIPS:
+        words += ["--clips", request["clips"]]
+    if request["against"] != "both":
+        words += ["--against", request["against"]]
+    faults = next(plan["faults"] for plan in request["plans"] if plan["family"] == family)
+    sides = dict.fromkeys((execution_of(pair.port), execution_of(pair.reference)))
+    for fault in (faults[side] for side in sides if side in faults):
+        words += ["--plant", fault]
+    return shlex.join(words)
+
+
+def variant_of(side: str) -> str:
+    """The variant that a side ran as, empty for itself."""
+    return execution_of(side).partition("@")[2]

@@ -6,17 +6,17 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from harness.clips import Clip
-from harness.runners.environment import REMOVED_VARIABLES, recorded_variables
+from harness.runners.environment import REMOVED_VARIABLES, THREAD_VARIABLES, recorded_variables
 
 PROJECT = Path(__file__).resolve().parents[1]
 
 
-def provenance(clips: Mapping[str, Iterable[Clip]], outcomes: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def provenance(clips: Mapping[str, Iterable[Clip]], outcomes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The content of `provenance.json`. clips: stimuli by family."""
     return {
         "machine": {
@@ -27,7 +27,14 @@ def provenance(clips: Mapping[str, Iterable[Clip]], outcomes: Iterable[Mapping[s
         },
         "python": sys.version.split()[0],
         "commit": commit(),
-        "environment": {"found": dict(recorded_variables()), "removed_from_workers": list(REMOVED_VARIABLES)},
+        "environment": {
+            "found": dict(recorded_variables()),
+            "removed_from_workers": list(REMOVED_VARIABLES),
+            "set_in_workers": {
+                "threads": sorted({item["threads"] for item in outcomes}),
+                "variables": list(THREAD_VARIABLES),
+            },
+        },
         "implementations": {
             item["name"]: {key: item[key] for key in ("version", "versions", "checkpoint_digest", "fault")}
             for item in outcomes

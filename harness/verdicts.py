@@ -7,16 +7,17 @@ reference does not reproduce itself within the same limit. Only `pass` is a pass
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from harness.compare import ANY_METRIC
 from harness.family import Family
 from harness.gates import Gate, aggregate
-from harness.plan import FROZEN, REPEAT, Pair, bare, execution_of
+from harness.plan import FROZEN, REPEAT, Pair, bare, execution_of, reproducing_command
 from harness.runs import Run
 
 Row = Mapping[Any, Any]
@@ -61,13 +62,15 @@ def judge(run: Run, families: Mapping[str, Family], gates: Mapping[str, Sequence
 
     rows = pd.read_parquet(run.measurements).to_dict("records")
     outcomes = {item["name"]: item for item in run.read_json("implementations.json")}
+    request = run.read_json("run.json")
+    command = functools.partial(reproducing_command, request)
     verdicts = []
-    for record in run.read_json("run.json")["plans"]:
+    for record in request["plans"]:
         family = families[record["family"]]
         pairs = [Pair(**item) for item in record["pairs"]]
-        judgements = judge_family(family, pairs, gates[family.name], rows, outcomes)
+        judgements = judge_family(family, pairs, gates[family.name], rows, outcomes, command)
         judgements += [_judge_goldens(name, **state) for name, state in record["goldens"].items()]
-        verdicts.append(_family_verdict(family, record, judgements, outcomes))
+        verdicts.append(_family_verdict(family, record, judgements, outcomes, _deviations(rows, pairs)))
     statuses = [verdict["status"] for verdict in verdicts]
     counts = Counter(row["status"] for verdict in verdicts for row in verdict["gates"])
     verdict = {
@@ -105,14 +108,19 @@ def judge_family(
     gates: Sequence[Gate],
     rows: Iterable[Row],
     outcomes: Mapping[str, Mapping[str, Any]],
+    command: Callable[[Pair], str],
 ) -> list[Judgement]:
-    """Every gate on every pair that it applies to. rows: measurements as `compare` stores them."""
+    """Every gate on every pair that it applies to.
+
+    rows: measurements as `compare` stores them. outcomes: how each execution ended, by name. command: what runs a pair
+    again.
+    """
     grouped: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
     for row in rows:
         if row["family"] == family.name:
             grouped[row["reference"], row["port"], row["scope"]].append(row)
     judgements = [
-        _judge_gate(gate, pair, grouped[pair.reference, pair.port, gate.scope], outcomes)
+        _judge_gate(gate, pair, grouped[pair.reference, pair.port, gate.scope], outcomes, command(pair))
         for pair in pairs
         for gate in gates
         if gate.applies_to(bare(pair.port), pair.kind)
@@ -134,14 +142,16 @@ def _doubt(judgement: Judgement, unsteady: Mapping[tuple[str, str, str], Judgeme
     return Judgement(**{**vars(judgement), "status": "inconclusive", "reason": reason})
 
 
-def _judge_gate(gate: Gate, pair: Pair, rows: Sequence[Row], outcomes: Mapping[str, Mapping[str, Any]]) -> Judgement:
+def _judge_gate(
+    gate: Gate, pair: Pair, rows: Sequence[Row], outcomes: Mapping[str, Mapping[str, Any]], command: str
+) -> Judgement:
     measured = [row for row in rows if row["metric"] == gate.metric]
     broken = [row for row in rows if row["metric"] == ANY_METRIC or (row in measured and row["state"] != "measured")]
     value = aggregate(gate, [row["value"] for row in measured], [row["clip"] for row in measured])
     status, reason = _status(gate, pair, value, measured, broken, outcomes)
     at = _worst_row(measured)
     if status == "fail" and not broken and at:
-        reason = _explain(gate, pair, at, value)
+        reason = _explain(gate, pair, at, value, command)
     return Judgement(
         gate=gate.name,
         metric=gate.metric,
@@ -149,7 +159,7 @@ def _judge_gate(gate: Gate, pair: Pair, rows: Sequence[Row], outcomes: Mapping[s
         scope=gate.scope,
         reference=pair.reference,
         port=pair.port,
-        value=None if math.isnan(value) else float(value),
+        value=float(value) if math.isfinite(value) else None,
         limit=gate.limit,
         clips=len({row["clip"] for row in measured}),
         status=status,
@@ -174,7 +184,7 @@ def _status(
 ) -> tuple[str, str]:
     for side in (pair.reference, pair.port):
         outcome = outcomes.get(execution_of(side))
-        if outcome and outcome["status"] == "not-run":
+        if outcome and outcome["status"] == "not-run" and not side.endswith(FROZEN):
             return "not-run", f"{side}: {outcome['reason']}"
     if broken:
         first = min(broken, key=lambda row: row["state"])  # `invalid` comes before `missing`
@@ -191,15 +201,27 @@ def _status(
     return "fail", f"obtained {value:.3g} {gate.unit}, expected at most {gate.limit:g}"
 
 
-def _explain(gate: Gate, pair: Pair, at: Row, value: float) -> str:
+def _explain(gate: Gate, pair: Pair, at: Row, value: float, command: str) -> str:
     """Clip, implementation, tensor, obtained, expected, remedy."""
     summary = f"{gate.aggregation} {value:.3g}, " if gate.aggregation != "worst" else ""
     detail = f" ({at['detail']})" if at["detail"] else ""
-    family, _, port = bare(pair.port).partition("/")
     return (
         f"{at['clip']}, {pair.port}, {at['place']}: {summary}obtained {at['value']:.6g} {gate.unit}{detail}, expected "
-        f"at most {gate.limit:g}; reproduce with `parity run {family} --port {port}`"
+        f"at most {gate.limit:g}; reproduce with `{command}`"
     )
+
+
+def _deviations(rows: Iterable[Row], pairs: Iterable[Pair]) -> list[dict[str, Any]]:
+    """The largest value of every metric between a port and the reference it is known to deviate from."""
+    known = {(pair.reference, pair.port) for pair in pairs if pair.kind == "deviation"}
+    largest: dict[tuple[str, str, str], Row] = {}
+    for row in rows:
+        key = row["reference"], row["port"], row["metric"]
+        if key[:2] in known and math.inf > row["value"] > largest.get(key, {"value": 0.0})["value"]:
+            largest[key] = row
+    return [
+        {key: row[key] for key in ("reference", "port", "metric", "value", "unit", "clip")} for row in largest.values()
+    ]
 
 
 def _family_verdict(
@@ -207,6 +229,7 @@ def _family_verdict(
     record: Mapping[str, Any],
     judgements: Sequence[Judgement],
     outcomes: Mapping[str, Mapping[str, Any]],
+    deviations: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
     implementations = [_implementation(name, judgements, outcomes) for name in record["running"]]
     statuses = [item["status"] for item in implementations]
@@ -215,6 +238,7 @@ def _family_verdict(
         "status": worst(statuses),
         "implementations": implementations,
         "gates": [vars(judgement) for judgement in judgements],
+        "deviations": deviations,
     }
 
 
@@ -246,5 +270,5 @@ def _implementation(
 
 def _judged(row: Judgement, references: set[str]) -> set[str]:
     """The implementations a row speaks of: the port, and between references both."""
-    sides = {bare(row.port), bare(row.reference)}
-    return sides if sides <= references else {bare(row.port)}
+    sides = {execution_of(row.port), execution_of(row.reference)}
+    return sides if sides <= references else {execution_of(row.port)}

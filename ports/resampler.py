@@ -82,7 +82,7 @@ class Libsoxr:
 
 def output_length(count: int, rate_hz: int, target_rate_hz: int) -> int:
     """Samples that `count` samples become. The ratio is rounded to float64 first: 147 at 44100 give 81 at 24000."""
-    return int(math.ceil(count * (float(target_rate_hz) / rate_hz)))
+    return math.ceil(count * (float(target_rate_hz) / rate_hz))
 
 
 def convert(blocks: Sequence[NDArray[Any]], rate_hz: int, target_rate_hz: int, length: int) -> NDArray[Any]:

@@ -29,7 +29,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from harness.errors import ParityError, Unavailable
@@ -69,9 +68,13 @@ class DataFile:
         return path
 
 
-# silero-vad 6.2.0 to 6.2.3 ship the same archive. Their silero_vad_16k.safetensors holds other weights than it.
+# silero-vad 6.2.0 to 6.2.3 ship the same archive.
 ARCHIVE = DataFile(
     "silero_vad", "data/silero_vad.jit", "e1122837f4154c511485fe0b9c64455f7b929c96fbb8d79fbdb336383ebd3720"
+)
+# Other weights than the archive's, of no published archive: docs/decisions/silero-weights.md.
+SAFETENSORS = DataFile(
+    "silero_vad", "data/silero_vad_16k.safetensors", "c59271c284ae9c8335d795d60e0bfdb71aaaceec578d9bd9ffc1b8153c319ea1"
 )
 ONNX = DataFile(
     "silero_vad", "data/silero_vad.onnx", "1a153a22f4509e292a94e67d6f9b85e8deb25b4988682b7e174c65279d8788e3"
@@ -108,7 +111,7 @@ def shapes(rate_hz: int) -> dict[str, tuple[int, ...]]:
         "lstm.weight_hh": (4 * HIDDEN, HIDDEN),
         "lstm.bias_ih": (4 * HIDDEN,),
         "lstm.bias_hh": (4 * HIDDEN,),
-        "final.weight": (HIDDEN,),
+        "final.weight": (1, HIDDEN),
         "final.bias": (1,),
     }
 
@@ -122,19 +125,34 @@ def load_weights(rate_hz: int) -> dict[str, Array]:
     return weights
 
 
+def load_safetensors() -> dict[str, Array]:
+    """The 16 kHz weights of the package's safetensors, under the names used here."""
+    from safetensors.numpy import load_file
+
+    renamed = {"stft_conv.weight": "basis", "final_conv.weight": "final.weight", "final_conv.bias": "final.bias"}
+    found = load_file(SAFETENSORS.path())
+    named = {renamed.get(name, name.replace("lstm_cell.", "lstm.")): weight for name, weight in found.items()}
+    return {name: named[name].reshape(shape) for name, shape in shapes(16000).items()}
+
+
 class Numpy:
     """The network in NumPy, 16 and 8 kHz, with the weights of the reference's own archive."""
 
-    rates_hz = (16000, 8000)
+    rates_hz: tuple[int, ...] = (16000, 8000)
+    digest = ARCHIVE.sha256
 
     def __init__(self) -> None:
         self.version = f"numpy {np.__version__}"
-        self.checkpoint_digest = ARCHIVE.sha256
-        self._weights = {rate_hz: load_weights(rate_hz) for rate_hz in self.rates_hz}
+        self.checkpoint_digest = self.digest
+        self._weights = self.load()
         self.start(self.rates_hz[0])
 
+    def load(self) -> dict[int, dict[str, Array]]:
+        """The weights by rate and name."""
+        return {rate_hz: load_weights(rate_hz) for rate_hz in self.rates_hz}
+
     def start(self, rate_hz: int) -> None:
-        """Begin a stream with a fresh state. Raises ValueError for a rate other than 16000 and 8000."""
+        """Begin a stream with a fresh state. Raises ValueError for a rate that the weights do not know."""
         _check_rate(rate_hz, self.rates_hz)
         self._rate_hz = rate_hz
         self._context, self._state = fresh_state(rate_hz)
@@ -208,7 +226,8 @@ def pad(inputs: Array, amount: int) -> Array:
 def stft(padded: Array, basis: Array) -> Array:
     """Windowed cosines, then sines, of half-overlapping windows: [T, 640] and [258, 256] to [T, 4, 258]."""
     window = basis.shape[1]  # 256
-    frames = sliding_window_view(padded, window, axis=1)[:, :: window // 2]  # [T, 4, 256]
+    starts = range(0, padded.shape[1] - window + 1, window // 2)  # 0, 128, 256, 384
+    frames = np.stack([padded[:, start : start + window] for start in starts], axis=1)  # [T, 4, 256]
     return linear(frames, basis)
 
 
@@ -224,15 +243,18 @@ def convolve(values: Array, weight: Array, bias: Array, stride: int) -> Array:
     count, length, channels = values.shape
     padded = np.zeros((count, length + 2, channels), np.float32)
     padded[:, 1:-1] = values
-    windows = sliding_window_view(padded, 3, axis=1)[:, ::stride]  # [T, L', I, 3]
-    columns = windows.reshape(*windows.shape[:2], -1)  # [T, L', I*3]
+    taps = np.stack([padded[:, tap : tap + length : stride] for tap in range(3)], axis=3)  # [T, L', I, 3]
+    columns = taps.reshape(count, -1, 3 * channels)  # [T, L', I*3]
     return linear(columns, weight.reshape(len(weight), -1)) + bias
 
 
 def linear(values: Array, weight: Array) -> Array:
-    """One matrix product over all rows: [T, L, I] and [O, I] to [T, L, O]."""
-    rows = values.reshape(-1, values.shape[2])  # [T*L, I]
-    return (rows @ weight.T).reshape(*values.shape[:2], -1)
+    """A matrix product for each chunk alone: [T, L, I] and [O, I] to [T, L, O].
+
+    One product over the rows of all chunks would be faster, but BLAS then adds in another order than for one chunk,
+    and a stream would not give the bits of the whole.
+    """
+    return values @ weight.T
 
 
 def relu(values: Array) -> Array:
@@ -242,7 +264,8 @@ def relu(values: Array) -> Array:
 
 def lstm(inputs: Array, state: State, weights: Mapping[str, Array]) -> State:
     """One cell over the chunks in sequence: [T, 128] to h and c after each chunk, [T, 128] both."""
-    driven = inputs @ weights["lstm.weight_ih"].T + (weights["lstm.bias_ih"] + weights["lstm.bias_hh"])  # [T, 512]
+    biases = weights["lstm.bias_ih"] + weights["lstm.bias_hh"]  # [512]
+    driven = linear(inputs[:, None], weights["lstm.weight_ih"])[:, 0] + biases  # [T, 512]
     hidden, cell = np.empty_like(inputs), np.empty_like(inputs)  # [T, 128]
     for chunk, drive in enumerate(driven):
         state = lstm_step(drive, state, weights["lstm.weight_hh"])
@@ -267,13 +290,24 @@ def gates(values: Array) -> tuple[Array, Array, Array, Array]:
 
 def logit(hidden: Array, weights: Mapping[str, Array]) -> Array:
     """ReLU, then the 1×1 convolution: [T, 128] to [T]."""
-    return relu(hidden) @ weights["final.weight"] + weights["final.bias"]
+    return linear(relu(hidden)[:, None], weights["final.weight"])[:, 0, 0] + weights["final.bias"]
 
 
 def sigmoid(values: Array) -> Array:
     """1 / (1 + exp(−x)), written with tanh, which does not overflow."""
     half = np.float32(0.5)
     return half + half * np.tanh(half * values)
+
+
+class NumpySafetensors(Numpy):
+    """The same network with the weights of the package's safetensors, 16 kHz."""
+
+    rates_hz = (16000,)
+    digest = SAFETENSORS.sha256
+
+    def load(self) -> dict[int, dict[str, Array]]:
+        """The weights by rate and name."""
+        return {16000: load_safetensors()}
 
 
 class Onnx:
@@ -315,8 +349,7 @@ class Onnx:
 
     def probabilities(self, samples: Array, rate_hz: int) -> Array:
         """[N] to [T], from a fresh state."""
-        self.start(rate_hz)
-        return np.array([self.push(chunk) for chunk in chunked(samples, CHUNK[rate_hz])], dtype=np.float32)
+        return push_all(self, samples, rate_hz)
 
 
 class OnnxHalf(Onnx):
@@ -357,8 +390,13 @@ class Ggml:
 
     def probabilities(self, samples: Array, rate_hz: int) -> Array:
         """[N] to [T], from a fresh state."""
-        self.start(rate_hz)
-        return np.array([self.push(chunk) for chunk in chunked(samples, CHUNK[rate_hz])], dtype=np.float32)
+        return push_all(self, samples, rate_hz)
+
+
+def push_all(engine: Any, samples: Array, rate_hz: int) -> Array:
+    """[N] to [T]: a stream from its start, chunk by chunk."""
+    engine.start(rate_hz)
+    return np.array([engine.push(chunk) for chunk in chunked(samples, CHUNK[rate_hz])], dtype=np.float32)
 
 
 def to_int16(samples: Array) -> NDArray[np.int16]:

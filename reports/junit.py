@@ -41,7 +41,7 @@ def junit(stored: StoredRun) -> str:
 def _cases(stored: StoredRun, family: Mapping[str, Any]) -> Iterator[ElementTree.Element]:
     for row in family["gates"]:
         name = f"{row['gate']} [{row['scope']}] {row['port']} against {row['reference']}"
-        command = stored.command(family["family"], row["reference"], row["port"])
+        command = stored.command(row["reference"], row["port"])
         yield _case(family["family"], row["port"], name, row["status"], row["reason"], command)
     yield from _unspoken(stored, family)
 
@@ -51,7 +51,7 @@ def _unspoken(stored: StoredRun, family: Mapping[str, Any]) -> Iterator[ElementT
     told = {(bare(side), row["status"]) for row in family["gates"] for side in (row["port"], row["reference"])}
     for item in family["implementations"]:
         if item["status"] != "pass" and (item["name"], item["status"]) not in told:
-            command = stored.command(family["family"], item["name"], item["name"])
+            command = stored.command(item["name"], item["name"])
             yield _case(family["family"], item["name"], item["name"], item["status"], item["reason"], command)
     if not family["gates"] and not family["implementations"]:
         yield _case(family["family"], family["family"], "gates", "error", "nothing was judged", "")

@@ -38,7 +38,7 @@ def _lines(stored: StoredRun, reason_characters: int) -> Iterator[str]:
     ]
     if open_rows:
         yield from _gates(open_rows, reason_characters)
-        yield from _commands(stored.command(family, row["reference"], row["port"]) for family, row in open_rows)
+        yield from _commands(stored.command(row["reference"], row["port"]) for _, row in open_rows)
 
 
 def _implementations(families: Iterable[Mapping[str, Any]]) -> Iterator[str]:

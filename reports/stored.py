@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 import re
-import shlex
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import ParityError
-from harness.plan import bare
+from harness.plan import Pair, reproducing_command
 from harness.runs import Run
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ PairKey = tuple[str, str]
 # A status is never told by colour alone: each has a sign and its name.
 SIGNS = {"pass": "✓", "fail": "✗", "error": "!", "not-run": "–", "inconclusive": "?", "not-comparable": "≠"}
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
-PROJECT_CLIPS = "golden/clips"
 
 
 @dataclass
@@ -50,7 +48,7 @@ class StoredRun:
 
     def task(self, family: str) -> str:
         """The family's task, empty when neither the run nor this version of the project knows it."""
-        return str(self.plan(family).get("task") or _declared_task(family))
+        return str(self.plan(family).get("task", ""))
 
     def clips(self, family: str) -> dict[str, Clip]:
         """The family's inputs by name; none, and a problem noted, when they cannot be read."""
@@ -69,19 +67,9 @@ class StoredRun:
         except (ParityError, OSError, TypeError, ValueError) as error:
             return None, str(error)
 
-    def command(self, family: str, reference: str, port: str) -> str:
-        """The command that runs this pair again; a reference in a port's place is named in its place too."""
-        name = bare(port)
-        words = ["parity", "run", family, "--port", name.partition("/")[2]]
-        if (clips := self.request.get("clips", PROJECT_CLIPS)) != PROJECT_CLIPS:
-            words += ["--clips", str(clips)]
-        if (against := self.request.get("against", "both")) != "both":
-            words += ["--against", str(against)]
-        faults: Mapping[str, str] = self.plan(family).get("faults", {})
-        for implementation in (name, bare(reference)):
-            if implementation in faults and faults[implementation] not in words:
-                words += ["--plant", faults[implementation]]
-        return shlex.join(words)
+    def command(self, reference: str, port: str) -> str:
+        """The command that runs this pair again."""
+        return reproducing_command(self.request, Pair(reference, port, "fresh"))
 
 
 def read_stored(run: Run) -> StoredRun:
@@ -122,15 +110,6 @@ def _read_rows(run: Run, problems: list[str]) -> dict[PairKey, list[Row]]:
     for row in pd.read_parquet(run.measurements).to_dict("records"):
         rows[row["reference"], row["port"]].append({str(key): value for key, value in row.items()})
     return rows
-
-
-def _declared_task(family: str) -> str:
-    from harness.families import load_families
-
-    try:
-        return load_families((family,))[0].task
-    except (ParityError, ImportError):
-        return ""  # a run of another version of the project; its clips are listed, not drawn
 
 
 def bounded(text: object, characters: int) -> str:

@@ -206,7 +206,7 @@ def _gate(stored: StoredRun, family: str, row: Judged, anchor: str) -> GateView:
         row,
         without_command(row["reason"]),
         gate_scale(row["value"], row["limit"], row["unit"], row["status"]),
-        "" if row["status"] == "pass" else stored.command(family, row["reference"], row["port"]),
+        "" if row["status"] == "pass" else stored.command(row["reference"], row["port"]),
     )
 
 

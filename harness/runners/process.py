@@ -55,7 +55,7 @@ class Worker:
             "factory": implementation.factory,
             "packages": list(implementation.packages),
             "remedy": implementation.remedy,
-            "checkpoint": execution.checkpoint,
+            "variant": execution.variant,
             "fault": asdict(execution.fault) if execution.fault else None,
         }
         self._send(declaration)

@@ -3,7 +3,7 @@
 It reads one JSON object per line from standard input and answers each with one JSON line on the pipe that was its
 standard output. Everything that the implementation prints, natively too, goes to standard error.
 
-First line in: the declaration (`task`, `implementation`, `factory`, `checkpoint`, `packages`, `fault`). First line out:
+First line in: the declaration (`task`, `implementation`, `factory`, `variant`, `packages`, `fault`). First line out:
 `ready` with versions and load seconds, or `unavailable`, or `failed`. Then one request per clip: `clip` (its fields),
 `samples` (a safetensors file), `out` (the observation folder to write). Answers: `done` with the seconds spent inside,
 or `failed` with the traceback.
@@ -77,7 +77,7 @@ def _load(declaration: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     started = time.perf_counter()
     if declaration["fault"]:
         Fault(**declaration["fault"]).plant()
-    arguments = [declaration["checkpoint"]] if declaration["checkpoint"] else []
+    arguments = [declaration["variant"]] if declaration["variant"] else []
     implementation = resolve(declaration["factory"])(*arguments)
     if check := getattr(implementation, "check", None):
         check()
@@ -118,7 +118,7 @@ def _serve(
             clip_digest=request["clip_digest"],
             version=ready["version"],
             versions=ready["versions"],
-            checkpoint=declaration["checkpoint"] or getattr(implementation, "checkpoint", ""),
+            variant=declaration["variant"],
             checkpoint_digest=ready["checkpoint_digest"],
             fault=declaration["fault"]["name"] if declaration["fault"] else "",
             tensors=tensors,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -31,6 +32,7 @@ MINUTE_RATES_HZ = (24000, 44100)
 BLOCK_SAMPLES = 1021
 # HQ is a 20-bit recipe. Levels below its −120 dB are float32 rounding, which differs from processor to processor.
 RECIPE_FLOOR_DB = -120.0
+LONGEST_GOLDEN_S = 10.0
 GOLDEN_TENSORS = tuple(f"resampled_{rate_hz}" for rate_hz in TARGET_RATES_HZ)
 
 METRICS: Mapping[str, str] = {
@@ -67,8 +69,11 @@ class Resampler(Protocol):
 
 
 def stimuli(clips: Iterable[Clip]) -> list[Clip]:
-    """Every clip as it is: a resampler takes any rate and any number of channels."""
-    return list(clips)
+    """Every clip as it is: a resampler takes any rate and any number of channels.
+
+    No golden is kept for a long clip: its waveforms alone would be a third of all goldens.
+    """
+    return [replace(clip, golden=clip.golden and clip.duration_s <= LONGEST_GOLDEN_S) for clip in clips]
 
 
 def signals() -> list[Clip]:

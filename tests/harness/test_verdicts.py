@@ -41,7 +41,7 @@ def row(value: float, clip: str = "a", pair: Pair = PAIR, **changes: Any) -> dic
 
 
 def judge(*rows: dict[str, Any], outcomes: dict[str, Any] = RAN, pairs: tuple[Pair, ...] = (PAIR,)) -> list[Judgement]:
-    return judge_family(FAMILY, pairs, [GATE], rows, outcomes)
+    return judge_family(FAMILY, pairs, [GATE], rows, outcomes, lambda _: "parity run demo")
 
 
 @pytest.mark.parametrize(
