@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+import traceback
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -265,6 +266,10 @@ def main() -> NoReturn:
         status = UNJUDGED
     except typer.exceptions.TyperException as error:
         print(f"parity: {error.message} Try `parity --help`.", file=sys.stderr)
+        status = UNJUDGED
+    except Exception:
+        # A defect of the harness itself: 1 would read as a gate that failed.
+        traceback.print_exc()
         status = UNJUDGED
     if status == SIGINT_STATUS:
         print("parity: interrupted; what was observed is kept", file=sys.stderr)

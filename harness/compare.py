@@ -9,6 +9,7 @@ from harness.clips import Clip
 from harness.errors import ParityError
 from harness.family import Family
 from harness.measurements import Measurement
+from harness.metrics.tensors import NotComparable
 from harness.observations import Observation, read_observation
 from harness.plan import Pair, bare, variant_of
 from harness.runs import Run
@@ -74,7 +75,10 @@ def compare_clip(run: Run, task: Task, pair: Pair, clip: Clip) -> Iterator[Measu
     if problem := _other_weights(reference, port):
         yield Measurement(ANY_METRIC, "", pair.port, float("nan"), problem, "missing")
         return
-    yield from task.compare(reference, port, clip)
+    try:
+        yield from task.compare(reference, port, clip)
+    except NotComparable as error:
+        yield Measurement(ANY_METRIC, "", pair.port, float("nan"), str(error), "invalid")
 
 
 def _read(run: Run, side: str, clip: Clip) -> tuple[Observation | None, str]:

@@ -108,15 +108,17 @@ def _blocks(samples: NDArray[Any]) -> list[NDArray[Any]]:
 
 
 def compare(reference: Observation, port: Observation, clip: Clip) -> Iterator[Measurement]:
-    """Measure the port's output for every target rate against the reference's."""
+    """Measure the port's output for every target rate against the reference's.
+
+    Raises NotComparable when an output is missing or has other dimensions or channels.
+    """
     for target_hz in TARGET_RATES_HZ:
         place = f"resampled_{target_hz}"
         if place not in port.tensors:
-            yield _measure(
-                "max_abs", place, float("nan"), f"the port gives no {place}; {'; '.join(port.warnings)}", invalid=True
-            )
-            continue
+            raise NotComparable(f"the port gives no {place}; {'; '.join(port.warnings)}")
         expected, obtained = reference.tensors[place], port.tensors[place]
+        if obtained.ndim != expected.ndim or obtained.shape[:-1] != expected.shape[:-1]:
+            raise NotComparable(f"{place}: shape {list(obtained.shape)}, the reference's is {list(expected.shape)}")
         yield from _compare_waveforms(expected, obtained, place)
         if target_hz == clip.rate_hz:
             yield _difference("identity_max_abs", place, clip.samples, obtained)

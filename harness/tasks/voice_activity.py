@@ -114,16 +114,9 @@ def observe(implementation: VoiceActivity, clip: Clip) -> Outputs:
 
 
 def compare(reference: Observation, port: Observation, clip: Clip) -> Iterator[Measurement]:
-    """Measure probabilities, decisions, segments, streaming and taps."""
+    """Measure probabilities, decisions, segments, streaming and taps. Raises NotComparable without probabilities."""
     if "probability" not in port.tensors:
-        yield _measure(
-            "probability_max_abs",
-            "probability",
-            float("nan"),
-            f"the port gives no probability; {'; '.join(port.warnings)}",
-            True,
-        )
-        return
+        raise NotComparable(f"the port gives no probability; {'; '.join(port.warnings)}")
     expected, obtained = reference.tensors["probability"], port.tensors["probability"]
     lengths = f"{obtained.shape} chunks, reference {expected.shape}"
     yield _measure("length_error", "probability", float(abs(obtained.size - expected.size)), lengths)

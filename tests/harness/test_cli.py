@@ -82,3 +82,14 @@ def test_list_names_every_implementation() -> None:
     names = [item["name"] for family in families.values() for item in family["implementations"]]
     assert {"resampler/librosa", "resampler/python-soxr", "resampler/libsoxr"} <= set(names)
     assert {"silero-vad/torchscript", "silero-vad/numpy", "silero-vad/onnx", "silero-vad/ggml"} <= set(names)
+
+
+def test_a_defect_of_the_harness_is_never_a_failed_gate() -> None:
+    code = (
+        "import sys\nfrom harness import cli, listing\n"
+        "def broken(*_): raise ZeroDivisionError('a defect')\n"
+        "listing.describe_families = broken\nsys.argv = ['parity', 'list']\ncli.main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 2
+    assert "a defect" in done.stderr
