@@ -58,19 +58,14 @@ class Implementation:
 
 
 @dataclass(frozen=True)
-class Fault:
-    """A named defect, planted by replacing one attribute of an implementation's module.
+class Replacement:
+    """One attribute of an implementation's module exchanged in the worker.
 
-    target: `module:attribute` that is replaced in the worker. value: the constant put there; or replacement:
-    `module:attribute` of the function put there, called with the original as its first argument when `wraps` is set.
-    seen: where porters really made it.
+    target: `module:attribute` that is replaced. value: the constant put there; or replacement: `module:attribute` of
+    the function put there, called with the original as its first argument when `wraps` is set.
     """
 
-    name: str
-    description: str
-    implementation: str
     target: str
-    seen: str
     value: Any = None
     replacement: str = ""
     wraps: bool = False
@@ -83,11 +78,39 @@ class Fault:
         for name in owners:
             owner = getattr(owner, name)
         if not hasattr(owner, attribute):
-            raise ParityError(self.target, f"fault {self.name} has nothing to replace", remedy="mend its declaration")
+            raise ParityError(self.target, "there is nothing to replace", "an attribute that exists", "mend it")
         replacement = resolve(self.replacement) if self.replacement else self.value
         if self.wraps:
             replacement = _bind(replacement, getattr(owner, attribute))
         setattr(owner, attribute, replacement)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A named defect, planted to prove that a gate can fail. seen: where porters really made it."""
+
+    name: str
+    description: str
+    implementation: str
+    seen: str
+    change: Replacement
+
+
+@dataclass(frozen=True)
+class Variation:
+    """A change that must not matter: how far it moves an implementation is the floor of its gates.
+
+    implementations: whom it applies to, everyone when empty. threads: numerical threads instead of the declared ones.
+    ulp: representable numbers by which every input sample is moved. change: something exchanged in the worker, such as
+    the whole computation in float64 or in batches.
+    """
+
+    name: str
+    description: str
+    implementations: tuple[str, ...] = ()
+    threads: int | None = None
+    ulp: int = 0
+    change: Replacement | None = None
 
 
 def _bind(replacement: Any, original: Any) -> Any:
@@ -106,6 +129,7 @@ class Family:
     task: str
     implementations: tuple[Implementation, ...]
     faults: tuple[Fault, ...] = ()
+    variations: tuple[Variation, ...] = ()
 
     def __post_init__(self) -> None:
         names = [item.name for item in self.implementations]

@@ -81,7 +81,7 @@ def _unstarted(execution: Execution) -> Outcome:
         status="not-run",
         reason="the run ended before it",
         fault=execution.fault.name if execution.fault else "",
-        threads=execution.implementation.threads,
+        threads=execution.threads,
     )
 
 

@@ -73,22 +73,23 @@ def execute(request: Request, listener: Listener) -> tuple[Run, dict[str, Any]]:
     return run, verdict
 
 
-def observe_only(request: Request, listener: Listener) -> Run:
-    """Make a run that is observed and no more."""
-    with _recording(request) as (run, plans, clips, _):
-        _observe(run, plans, clips, listener)
+def observe_only(request: Request, listener: Listener, plans: Sequence[FamilyPlan] | None = None) -> Run:
+    """Make a run that is observed and no more. plans: what to execute, else what the request's options mean."""
+    with _recording(request, plans) as (run, made, clips, _):
+        _observe(run, made, clips, listener)
     return run
 
 
-Recording = tuple[Run, list[FamilyPlan], dict[str, list[Clip]], Goldens]
+Recording = tuple[Run, Sequence[FamilyPlan], dict[str, list[Clip]], Goldens]
 
 
 @contextmanager
-def _recording(request: Request) -> Iterator[Recording]:
+def _recording(request: Request, plans: Sequence[FamilyPlan] | None = None) -> Iterator[Recording]:
     """A new run with its inputs and goldens stored; it gets its name at the end, or when the user interrupts."""
     clips = stimuli_of(request.families, request.clips)
     goldens = Goldens(request.golden)
-    plans = [_plan(request, family, clips[family.name], goldens) for family in request.families]
+    if plans is None:
+        plans = [_plan(request, family, clips[family.name], goldens) for family in request.families]
     run = new_run(request.runs)
     try:
         _write_request(run, request, plans, clips, goldens)

@@ -1,7 +1,8 @@
 """What a run will do: which implementations run, and which pairs are compared.
 
-A pair is named by its two sides: `family/name` for a fresh observation, `family/name@repeat` for the second run of a
-reference, `family/name@frozen` for its golden.
+A pair is named by its two sides: `family/name` for a fresh observation, `family/name@variant` for a reference that runs
+as a variant, `…+name` for one with a planted fault or under a variation, and at the end `@repeat` for the second run of
+a reference or `@frozen` for its golden.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from harness.errors import ParityError
-from harness.family import Family, Fault, Implementation
+from harness.family import Family, Fault, Implementation, Replacement, Variation
 
 Against = Literal["frozen", "fresh", "both"]
 PROJECT_CLIPS = "golden/clips"
@@ -45,12 +46,24 @@ class Execution:
     variant: str = ""
     suffix: str = ""
     fault: Fault | None = None
+    variation: Variation | None = None
     repeats: bool = False
 
     @property
     def name(self) -> str:
         """What this side of a pair is called."""
         return self.implementation.name + self.suffix
+
+    @property
+    def threads(self) -> int:
+        """Numerical threads of its worker."""
+        varied = self.variation.threads if self.variation else None
+        return varied or self.implementation.threads
+
+    @property
+    def changes(self) -> list[Replacement]:
+        """What is exchanged in its worker."""
+        return [item.change for item in (self.fault, self.variation) if item and item.change]
 
     def accepts(self, rate_hz: int) -> bool:
         """Whether it takes input at this rate."""
@@ -135,7 +148,7 @@ def plan_family(
 
 def bare(side: str) -> str:
     """`family/name` of a side of a pair."""
-    return side.partition("@")[0]
+    return side.partition("@")[0].partition("+")[0]
 
 
 def execution_of(side: str) -> str:
@@ -160,4 +173,4 @@ def reproducing_command(request: Mapping[str, Any], pair: Pair) -> str:
 
 def variant_of(side: str) -> str:
     """The variant that a side ran as, empty for itself."""
-    return execution_of(side).partition("@")[2]
+    return execution_of(side).partition("@")[2].partition("+")[0]

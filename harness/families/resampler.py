@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.family import Family, Fault, Implementation
+from harness.family import Family, Fault, Implementation, Replacement
 
 REMEDY = 'pip install "speech-parity[resampler]"'
 PORT = "resampler/libsoxr"
@@ -23,7 +23,7 @@ KAISER_BETA = 8.6
 
 
 def _fault(name: str, description: str, seen: str, target: str, **plant: Any) -> Fault:
-    return Fault(name, description, PORT, f"ports.resampler:{target}", seen, **plant)
+    return Fault(name, description, PORT, seen, Replacement(f"ports.resampler:{target}", **plant))
 
 
 FAULTS = (

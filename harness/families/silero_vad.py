@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.family import Family, Fault, Implementation
+from harness.family import Family, Fault, Implementation, Replacement
 
 REMEDY = 'pip install "speech-parity[silero-vad]"'
 HERE = "harness.families.silero_vad"
@@ -17,7 +17,7 @@ COMMON = "common in hand-written ports of recurrent networks"
 
 
 def _fault(name: str, description: str, seen: str, target: str, port: str = "numpy", **plant: Any) -> Fault:
-    return Fault(name, description, f"silero-vad/{port}", f"ports.silero_vad:{target}", seen, **plant)
+    return Fault(name, description, f"silero-vad/{port}", seen, Replacement(f"ports.silero_vad:{target}", **plant))
 
 
 FAULTS = (

@@ -41,7 +41,7 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=worker_environment(implementation.threads, implementation.python_path),
+            env=worker_environment(execution.threads, implementation.python_path),
             start_new_session=True,
         )
         assert self._process.stdout
@@ -56,7 +56,9 @@ class Worker:
             "packages": list(implementation.packages),
             "remedy": implementation.remedy,
             "variant": execution.variant,
-            "fault": asdict(execution.fault) if execution.fault else None,
+            "fault": execution.fault.name if execution.fault else "",
+            "changes": [asdict(change) for change in execution.changes],
+            "ulp": execution.variation.ulp if execution.variation else 0,
         }
         self._send(declaration)
 

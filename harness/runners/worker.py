@@ -3,10 +3,10 @@
 It reads one JSON object per line from standard input and answers each with one JSON line on the pipe that was its
 standard output. Everything that the implementation prints, natively too, goes to standard error.
 
-First line in: the declaration (`task`, `implementation`, `factory`, `variant`, `packages`, `fault`). First line out:
-`ready` with versions and load seconds, or `unavailable`, or `failed`. Then one request per clip: `clip` (its fields),
-`samples` (a safetensors file), `out` (the observation folder to write). Answers: `done` with the seconds spent inside,
-or `failed` with the traceback.
+First line in: the declaration (`task`, `implementation`, `factory`, `variant`, `packages`, `fault`, `changes`, `ulp`).
+First line out: `ready` with versions and load seconds, or `unavailable`, or `failed`. Then one request per clip: `clip`
+(its fields), `samples` (a safetensors file), `out` (the observation folder to write). Answers: `done` with the seconds
+spent inside, or `failed` with the traceback.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harness.clips import Clip
 from harness.errors import ParityError, Unavailable
-from harness.family import Fault, resolve
+from harness.family import Replacement, resolve
 from harness.observations import DTYPES, TAP_PREFIX, Observation, write_observation
 from harness.tasks import load_task
 from harness.tensorfile import load_tensors
@@ -75,8 +76,8 @@ def _die_with_parent() -> None:
 
 def _load(declaration: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     started = time.perf_counter()
-    if declaration["fault"]:
-        Fault(**declaration["fault"]).plant()
+    for change in declaration["changes"]:
+        Replacement(**change).plant()
     arguments = [declaration["variant"]] if declaration["variant"] else []
     implementation = resolve(declaration["factory"])(*arguments)
     if check := getattr(implementation, "check", None):
@@ -104,7 +105,8 @@ def _serve(
     implementation: Any, declaration: Mapping[str, Any], ready: Mapping[str, Any], request: Mapping[str, Any]
 ) -> dict[str, Any]:
     task = load_task(declaration["task"])
-    clip = Clip(samples=load_tensors(Path(request["samples"]))["samples"], **request["clip"])
+    samples = _moved(load_tensors(Path(request["samples"]))["samples"], declaration["ulp"])
+    clip = Clip(samples=samples, **request["clip"])
     started = time.perf_counter()
     try:
         outputs = task.observe(implementation, clip)
@@ -120,7 +122,7 @@ def _serve(
             versions=ready["versions"],
             variant=declaration["variant"],
             checkpoint_digest=ready["checkpoint_digest"],
-            fault=declaration["fault"]["name"] if declaration["fault"] else "",
+            fault=declaration["fault"],
             tensors=tensors,
             taps=tuple(name for name in outputs.taps if TAP_PREFIX + name in tensors),
             timings=outputs.timings,
@@ -133,6 +135,13 @@ def _serve(
     except OSError as error:
         return {"unwritable": f"{request['out']}: {error.strerror or error}"}
     return {"done": clip.id, "inside_s": inside_s}
+
+
+def _moved(samples: NDArray[Any], ulp: int) -> NDArray[Any]:
+    """Every sample moved by so many representable numbers, up or down."""
+    for _ in range(abs(ulp)):
+        samples = np.nextafter(samples, samples.dtype.type(np.inf if ulp > 0 else -np.inf))
+    return samples
 
 
 def _unusable(array: Any) -> str:
