@@ -155,7 +155,7 @@ def _judge_gate(
     return Judgement(
         gate=gate.name,
         metric=gate.metric,
-        unit=gate.unit,
+        unit="share of clips" if gate.aggregation == "rate" else gate.unit,
         scope=gate.scope,
         reference=pair.reference,
         port=pair.port,

@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from harness.clips import Clip
 from harness.compare import ANY_METRIC
-from harness.plan import FROZEN, REPEAT, bare
+from harness.plan import FROZEN, REPEAT, bare, execution_of
 from harness.verdicts import worst
 from reports.audio import Assets
 from reports.details import DRAWINGS, UNDRAWN, Drawing
@@ -123,6 +123,7 @@ class FamilyView:
     gates: Sequence[tuple[str, str]]
     matrix: Mapping[tuple[str, str], Mapping[str, Cell]]
     pairs: Sequence[PairView] = field(default_factory=tuple)
+    deviations: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
 
 
 def family_views(stored: StoredRun, assets: Assets) -> Iterator[FamilyView]:
@@ -139,6 +140,7 @@ def family_views(stored: StoredRun, assets: Assets) -> Iterator[FamilyView]:
             gates,
             _matrix(gates, pairs),
             pairs,
+            family.get("deviations", ()),
         )
 
 
@@ -146,7 +148,7 @@ def _matrix(gates: Sequence[tuple[str, str]], pairs: Sequence[PairView]) -> dict
     found: dict[tuple[str, str], dict[str, list[GateView]]] = {gate: defaultdict(list) for gate in gates}
     for pair in pairs:
         for view in pair.gates:
-            found[view.row["gate"], view.row["scope"]][bare(pair.port)].append(view)
+            found[view.row["gate"], view.row["scope"]][execution_of(pair.port)].append(view)
     return {gate: {name: _cell(views) for name, views in columns.items()} for gate, columns in found.items()}
 
 
@@ -170,11 +172,11 @@ def _pairs(stored: StoredRun, family: Judged, anchor: str, assets: Assets) -> It
     told = {key: {row.clip for table in tables[key] for row in table.rows if row.failing} for key in preferred}
     for number, (key, gates) in enumerate(judged.items()):
         reference, port = key
-        siblings = () if key in preferred else [pair for pair in told if bare(pair[1]) == bare(port)]
+        siblings = () if key in preferred else [pair for pair in told if execution_of(pair[1]) == execution_of(port)]
         other = {clip for pair in siblings for clip in told[pair]}
         chosen, shown = _choose(tables[key], drawing.lead, key in preferred, other)
         status = worst([row["status"] for row in gates])
-        role = stored.outcomes.get(bare(port), {}).get("role", "port")
+        role = stored.outcomes.get(execution_of(port), {}).get("role", "port")
         yield PairView(
             f"{anchor}-pair-{number}",
             reference,
