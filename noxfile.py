@@ -4,23 +4,34 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import nox
 
-nox.options.default_venv_backend = "venv"
-nox.options.reuse_existing_virtualenvs = True
 nox.options.sessions = ["parity"]
 
-ENVIRONMENT = ".nox/harness"
+ENVIRONMENT = Path(".nox/harness")
 FAMILIES = ("resampler", "silero-vad")
-EXTRAS = ",".join((*FAMILIES, "tests"))
+EXTRAS = ",".join((*FAMILIES, "tests", "types"))
 NATIVE = {"libsoxr0": "the library that the resampler port calls"}
 BROWSER = {"chromium": "the browser that the report's tests open"}
 
+# Its own virtual environment would be a second copy of torch for every session.
+in_shared_environment = {"venv_backend": "none"}
 
-def _install(session: nox.Session) -> None:
-    session.install("-c", "constraints.txt", "-e", f".[{EXTRAS}]")
+
+def _run(session: nox.Session, program: str, *arguments: str) -> None:
+    """Run a program of the shared environment, which is made and brought up to date first."""
+    root = Path(__file__).parent / ENVIRONMENT
+    binaries = root / ("Scripts" if os.name == "nt" else "bin")
+    if not (binaries / "python").exists():
+        session.run(sys.executable, "-m", "venv", str(root), external=True)
+    python = str(binaries / "python")
+    requirements = ["-c", "constraints.txt", "-e", f".[{EXTRAS}]"]
+    session.run(python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *requirements, external=True)
+    paths = os.pathsep.join((str(binaries), os.environ["PATH"]))
+    session.run(str(binaries / program), *arguments, external=True, env={"PATH": paths})
 
 
 def _install_debian(session: nox.Session, packages: dict[str, str]) -> None:
@@ -38,18 +49,16 @@ def _install_debian(session: nox.Session, packages: dict[str, str]) -> None:
 
 
 def _is_installed(package: str) -> bool:
-    return Path(f"/var/lib/dpkg/info/{package}.list").exists() or any(
-        Path("/var/lib/dpkg/info").glob(f"{package}:*.list")
-    )
+    lists = Path("/var/lib/dpkg/info")
+    return (lists / f"{package}.list").exists() or any(lists.glob(f"{package}:*.list"))
 
 
 def _parity(session: nox.Session, *families: str) -> None:
-    _install(session)
     _install_debian(session, NATIVE)
-    session.run("parity", "run", *families, *session.posargs)
+    _run(session, "parity", "run", *families, *session.posargs)
 
 
-@nox.session(venv_location=ENVIRONMENT)
+@nox.session(**in_shared_environment)
 def parity(session: nox.Session) -> None:
     """Every family against its references; writes the report and prints the verdicts."""
     _parity(session)
@@ -57,53 +66,46 @@ def parity(session: nox.Session) -> None:
 
 for _family in FAMILIES:
 
-    @nox.session(name=f"parity-{_family}", venv_location=ENVIRONMENT)
+    @nox.session(name=f"parity-{_family}", **in_shared_environment)
     def parity_family(session: nox.Session, family: str = _family) -> None:
         """One family against its references."""
         _parity(session, family)
 
 
-@nox.session(venv_location=ENVIRONMENT)
+@nox.session(**in_shared_environment)
 def tests(session: nox.Session) -> None:
     """The whole test suite, slow tests too."""
-    _install(session)
     _install_debian(session, NATIVE | BROWSER)
-    session.run("pytest", *session.posargs)
+    _run(session, "pytest", *session.posargs)
 
 
-@nox.session(venv_location=ENVIRONMENT)
-def property(session: nox.Session) -> None:
+@nox.session(name="property", **in_shared_environment)
+def property_laws(session: nox.Session) -> None:
     """The laws alone, with more examples than in the suite."""
-    _install(session)
-    session.run("pytest", "tests/property", "--hypothesis-profile=thorough", *session.posargs)
+    _run(session, "pytest", "tests/property", "--hypothesis-profile=thorough", *session.posargs)
 
 
-@nox.session(venv_location=ENVIRONMENT)
+@nox.session(**in_shared_environment)
 def report(session: nox.Session) -> None:
     """Write the latest run's report again."""
-    _install(session)
-    session.run("parity", "report", *(session.posargs or ["latest"]))
+    _run(session, "parity", "report", *(session.posargs or ["latest"]))
 
 
-@nox.session(venv_location=ENVIRONMENT)
+@nox.session(**in_shared_environment)
 def bench(session: nox.Session) -> None:
     """Speed of ports against references, and the harness's own overhead."""
-    _install(session)
     _install_debian(session, NATIVE)
-    session.run("python", "-m", "harness.bench", *session.posargs)
+    _run(session, "python", "-m", "harness.bench", *session.posargs)
 
 
-@nox.session
+@nox.session(**in_shared_environment)
 def lint(session: nox.Session) -> None:
     """Formatting and lint rules."""
-    session.install("-c", "constraints.txt", "ruff")
-    session.run("ruff", "format", "--check", ".")
-    session.run("ruff", "check", ".")
+    _run(session, "ruff", "format", "--check", ".")
+    _run(session, "ruff", "check", ".")
 
 
-@nox.session(venv_location=ENVIRONMENT)
+@nox.session(**in_shared_environment)
 def types(session: nox.Session) -> None:
     """Strict types on the engine and the reports."""
-    _install(session)
-    session.install("-c", "constraints.txt", "mypy", "pandas-stubs")
-    session.run("mypy")
+    _run(session, "mypy")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.family import Family, Fault, Implementation, Replacement
+from harness.family import Family, Fault, Implementation, Replacement, Variation
 
 REMEDY = 'pip install "speech-parity[resampler]"'
 PORT = "resampler/libsoxr"
@@ -20,6 +20,7 @@ COMMON = "common in ports that write the formula from the documentation instead 
 
 HALF_WIDTH = 16  # zero crossings of the Kaiser windowed sinc on either side
 KAISER_BETA = 8.6
+VARIED_BLOCK_SAMPLES = 509  # another size than the task's own blocks
 
 
 def _fault(name: str, description: str, seen: str, target: str, **plant: Any) -> Fault:
@@ -59,6 +60,26 @@ FAULTS = (
            replacement=f"{HERE}:assumed_rate", wraps=True),
 )  # fmt: skip
 
+FLOAT64 = "computed in float64, rounded once at the end"
+IN_BLOCKS = "handed over in blocks"
+
+
+def _within(name: str, description: str, short_name: str, target: str, function: str) -> Variation:
+    change = Replacement(target, replacement=f"{HERE}:{function}", wraps=True)
+    return Variation(f"{name}-{short_name}", description, (f"resampler/{short_name}",), change=change)
+
+
+VARIATIONS = (
+    Variation("threads-2", "two numerical threads", threads=2),
+    Variation("ulp-up", "every input sample moved up by one representable number", ulp=1),
+    Variation("ulp-down", "every input sample moved down by one representable number", ulp=-1),
+    _within("float64", FLOAT64, "librosa", "references.resampler:Librosa", "widened"),
+    _within("float64", FLOAT64, "python-soxr", "references.resampler:PythonSoxr", "widened"),
+    _within("float64", FLOAT64, "libsoxr", "ports.resampler:Libsoxr.stream", "through_float64"),
+    _within("blocks", IN_BLOCKS, "python-soxr", "references.resampler:PythonSoxr.resample", "in_blocks"),
+    _within("blocks", IN_BLOCKS, "libsoxr", "ports.resampler:Libsoxr.resample", "in_blocks"),
+)
+
 FAMILY = Family(
     name="resampler",
     description="Sample rate conversion by soxr HQ, as librosa.resample does it by default",
@@ -87,6 +108,7 @@ FAMILY = Family(
         ),
     ),
     faults=FAULTS,
+    variations=VARIATIONS,
 )
 
 # What is planted. Frames are [N, C] as the port hands them to libsoxr; `convert` makes [length, C] of them.
@@ -196,3 +218,36 @@ def assumed_rate(
     """The source's rate is a constant of the port."""
     result: NDArray[Any] = original(port, blocks, 16000, target_rate_hz)
     return result
+
+
+# What the variations do.
+
+
+def through_float64(
+    original: Any, port: Any, blocks: Sequence[NDArray[Any]], rate_hz: int, target_rate_hz: int
+) -> NDArray[Any]:
+    """Blocks in float64; the result is rounded to their own dtype at the end."""
+    wide = [block.astype(np.float64) for block in blocks]
+    return np.asarray(original(port, wide, rate_hz, target_rate_hz).astype(blocks[0].dtype))
+
+
+def widened(original: Callable[[], Any]) -> Any:
+    """A reference whose every way in computes in float64."""
+    reference = original()
+    resample = reference.resample
+    reference.resample = lambda samples, *rates: resample(samples.astype(np.float64), *rates).astype(samples.dtype)
+    if hasattr(reference, "stream"):
+        stream = reference.stream
+        reference.stream = lambda blocks, *rates: through_float64(
+            lambda _, *arguments: stream(*arguments), reference, blocks, *rates
+        )
+    return reference
+
+
+def in_blocks(
+    original: Any, implementation: Any, samples: NDArray[Any], rate_hz: int, target_rate_hz: int
+) -> NDArray[Any]:
+    """[N] or [C, N] as a stream of short blocks."""
+    starts = range(0, max(samples.shape[-1], 1), VARIED_BLOCK_SAMPLES)
+    blocks = [samples[..., start : start + VARIED_BLOCK_SAMPLES] for start in starts]
+    return np.asarray(implementation.stream(blocks, rate_hz, target_rate_hz))

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.family import Family, Fault, Implementation, Replacement
+from harness.family import Family, Fault, Implementation, Replacement, Variation
 
 REMEDY = 'pip install "speech-parity[silero-vad]"'
 HERE = "harness.families.silero_vad"
 PORTERS = "ports of Silero VAD to other engines"
 COMMON = "common in hand-written ports of recurrent networks"
+BATCH_ROWS = 4
 
 
 def _fault(name: str, description: str, seen: str, target: str, port: str = "numpy", **plant: Any) -> Fault:
@@ -56,6 +57,28 @@ FAULTS = (
            replacement=f"{HERE}:without_context"),
     _fault("half-level-ggml", "samples scaled by 16384 instead of 32767", COMMON, "INT16_SCALE", port="ggml",
            value=16384),
+)  # fmt: skip
+
+NUMPY = "silero-vad/numpy"
+TORCHSCRIPT = "silero-vad/torchscript"
+ALL_AT_ONCE = "ports.silero_vad:Numpy.probabilities"
+
+
+def _within(name: str, description: str, port: str, target: str, function: str) -> Variation:
+    return Variation(name, description, (port,), change=Replacement(target, replacement=f"{HERE}:{function}", wraps=True))
+
+
+VARIATIONS = (
+    Variation("threads-2", "two numerical threads", threads=2),
+    Variation("ulp-up", "every input sample moved up by one representable number", ulp=1),
+    Variation("ulp-down", "every input sample moved down by one representable number", ulp=-1),
+    _within("batch", "the first of four equal recordings computed at once", TORCHSCRIPT,
+            "references.silero_vad:TorchScript.push", "in_batch"),
+    _within("float64-torchscript", "in float64 up to the last layer, which casts its input to float32 itself", TORCHSCRIPT,
+            "references.silero_vad:TorchScript", "in_wide_torch"),
+    _within("pushed-numpy", "chunk by chunk instead of the whole", NUMPY, ALL_AT_ONCE, "pushed"),
+    _within("float64-numpy", "weights and samples in float64; a convolution rounds its input to float32", NUMPY,
+            "ports.silero_vad:Numpy._run", "through_float64"),
 )  # fmt: skip
 
 FAMILY = Family(
@@ -117,6 +140,7 @@ FAMILY = Family(
         ),
     ),
     faults=FAULTS,
+    variations=VARIATIONS,
 )
 
 # What is planted in `ports.silero_vad`. Shapes are those of its functions.
@@ -205,3 +229,52 @@ def forgetful_push(original: Callable[..., float], port: Any, chunk: Array) -> f
 def without_conv2(original: Callable[..., dict[str, Array]], port: Any, samples: Array, rate_hz: int) -> Any:
     """A tap under no name."""
     return {name: tap for name, tap in original(port, samples, rate_hz).items() if name != "conv2"}
+
+
+# What the variations do.
+
+
+def in_batch(original: Callable[..., Any], reference: Any, chunk: Array) -> float:
+    """One chunk [512] as four equal rows; the first row's probability."""
+    torch = reference._torch
+    rows = torch.from_numpy(chunk).expand(BATCH_ROWS, -1)  # [4, 512]
+    with torch.no_grad():
+        return float(reference._model(rows, reference._rate_hz)[0])
+
+
+def in_wide_torch(original: Callable[..., Any], *variant: str) -> Any:
+    """The reference with its weights in float64; what it is given is widened, what it gives rounded to float32."""
+    reference = original(*variant)
+    network = reference._model.double()
+    for rate in (network._model, network._model_8k):
+        rate.decoder.decoder.float()
+    reference._model = Widened(network)
+    return reference
+
+
+class Widened:
+    """A TorchScript model that takes float32 and computes in float64."""
+
+    def __init__(self, network: Any) -> None:
+        self._network = network
+
+    def __call__(self, samples: Any, rate_hz: int) -> Any:
+        """[512] or [4, 512] to probabilities."""
+        return self._network(samples.double(), rate_hz)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._network, name)
+
+
+def pushed(original: Callable[..., Array], port: Any, samples: Array, rate_hz: int) -> Array:
+    """[N] to [T] through the port's own stream."""
+    from ports import silero_vad
+
+    return silero_vad.push_all(port, samples, rate_hz)
+
+
+def through_float64(original: Callable[..., dict[str, Array]], port: Any, chunks: Array) -> dict[str, Array]:
+    """All activations of [T, 512], each rounded to float32 at the end; the state is carried on in float64."""
+    weights = port._weights[port._rate_hz]
+    port._weights[port._rate_hz] = {name: weight.astype(np.float64) for name, weight in weights.items()}
+    return {name: tap.astype(np.float32) for name, tap in original(port, chunks.astype(np.float64)).items()}
