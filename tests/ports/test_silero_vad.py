@@ -241,16 +241,16 @@ def test_digests_are_pinned(file: str) -> None:
 def test_other_weights_are_refused(monkeypatch: pytest.MonkeyPatch, file: str, construct: Callable[[], Any]) -> None:
     pytest.importorskip("onnxruntime")
     known = getattr(port, file)
-    monkeypatch.setattr(port, file, port.DataFile(known.package, known.file, "0" * 64))
+    monkeypatch.setattr(port, file, port.DataFile(known.file, "0" * 64, known.package))
     with pytest.raises(ParityError, match="sha256"):
         construct()
 
 
 def test_missing_package_and_missing_file() -> None:
     with pytest.raises(Unavailable, match="pip install"):
-        port.DataFile("a_package_that_is_not_there", "data", "").path()
+        port.DataFile("data", "", "a_package_that_is_not_there").path()
     with pytest.raises(ParityError, match="no such file"):
-        port.DataFile("silero_vad", "data/not-there", "").path()
+        port.DataFile("data/not-there", "").path()
 
 
 def test_imports_nothing_of_the_reference() -> None:
