@@ -6,6 +6,7 @@ observations it had already written are kept.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -54,10 +55,17 @@ class Outcome:
     last_lines: list[str] = field(default_factory=list)
 
 
-def observe(run: Run, plans: Sequence[FamilyPlan], clips: dict[str, list[Clip]], listener: Listener) -> None:
+def observe(
+    run: Run,
+    plans: Sequence[FamilyPlan],
+    clips: dict[str, list[Clip]],
+    listener: Listener,
+    start_ahead: bool = True,
+) -> None:
     """Run every planned implementation on its family's clips; write observations and `implementations.json`.
 
-    clips: the stimuli of each family by its name. On KeyboardInterrupt what is done is kept, the rest is marked
+    clips: the stimuli of each family by its name. start_ahead: load the next implementation while the present one
+    serves. On KeyboardInterrupt what is done is kept, the rest is marked
     not-run, and the exception goes on.
     """
     jobs = [(plan, execution) for plan in plans for execution in plan.running]
@@ -66,7 +74,7 @@ def observe(run: Run, plans: Sequence[FamilyPlan], clips: dict[str, list[Clip]],
         for plan in plans:
             run.write_inputs(plan.family.name, clips[plan.family.name])
         with ExitStack() as stack:
-            workers = _start_ahead(jobs, stack)
+            workers = _workers(jobs, stack, start_ahead)
             for (plan, execution), worker, outcome in zip(jobs, workers, outcomes, strict=True):
                 _serve(run, execution, worker, outcome, clips[plan.family.name], listener)
                 worker.stop()
@@ -85,18 +93,18 @@ def _unstarted(execution: Execution) -> Outcome:
     )
 
 
-def _start_ahead(jobs: Sequence[tuple[FamilyPlan, Execution]], stack: ExitStack) -> Iterator[Worker]:
-    """Workers in order, each started one job before it is needed."""
+def _workers(jobs: Sequence[tuple[FamilyPlan, Execution]], stack: ExitStack, start_ahead: bool) -> Iterator[Worker]:
+    """Workers in order, each started one job before it is needed, or when it is."""
 
     def start(index: int) -> Worker:
         plan, execution = jobs[index]
         return stack.enter_context(Worker(execution, plan.family.task))
 
-    following = start(0) if jobs else None
+    started: deque[Worker] = deque()
     for index in range(len(jobs)):
-        worker, following = following, start(index + 1) if index + 1 < len(jobs) else None
-        assert worker
-        yield worker
+        last = min(index + start_ahead, len(jobs) - 1)
+        started.extend(start(at) for at in range(index + len(started), last + 1))
+        yield started.popleft()
 
 
 def _serve(

@@ -26,7 +26,12 @@ GOLDEN = PROJECT / "golden"
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asks of a run. clips: a folder, None for the project's own set. ports: names, all when empty."""
+    """What the user asks of a run.
+
+    ports: names, all when empty. clips: a folder, None for the project's own set. references_only: run no port.
+    start_ahead: load the next implementation while the present one serves; off where speed is measured.
+    write_missing: write goldens that are missing.
+    """
 
     families: tuple[Family, ...]
     ports: tuple[str, ...] = ()
@@ -39,6 +44,7 @@ class Request:
     gates: Path = GOLDEN / "gates"
     command: str = ""
     references_only: bool = False
+    start_ahead: bool = True
     write_missing: bool = True
 
 
@@ -67,7 +73,7 @@ def execute(request: Request, listener: Listener) -> tuple[Run, dict[str, Any]]:
     """Make a run and judge it; returns the run and its verdict. The run is whole, or stays under its temporary name."""
     gates = gates_of(request.families, request.gates)
     with _recording(request) as (run, plans, clips, goldens):
-        _observe(run, plans, clips, listener)
+        _observe(run, request, plans, clips, listener)
         _write_missing(run, request, plans, clips, goldens)
         verdict = rejudge(run, request.families, gates, again=True)
     return run, verdict
@@ -76,7 +82,7 @@ def execute(request: Request, listener: Listener) -> tuple[Run, dict[str, Any]]:
 def observe_only(request: Request, listener: Listener, plans: Sequence[FamilyPlan] | None = None) -> Run:
     """Make a run that is observed and no more. plans: what to execute, else what the request's options mean."""
     with _recording(request, plans) as (run, made, clips, _):
-        _observe(run, made, clips, listener)
+        _observe(run, request, made, clips, listener)
     return run
 
 
@@ -106,9 +112,11 @@ def _recording(request: Request, plans: Sequence[FamilyPlan] | None = None) -> I
     run.finish()
 
 
-def _observe(run: Run, plans: Sequence[FamilyPlan], clips: dict[str, list[Clip]], listener: Listener) -> None:
+def _observe(
+    run: Run, request: Request, plans: Sequence[FamilyPlan], clips: dict[str, list[Clip]], listener: Listener
+) -> None:
     try:
-        observe(run, plans, clips, listener)
+        observe(run, plans, clips, listener, request.start_ahead)
     finally:
         run.write_json("provenance.json", provenance(clips, run.read_json("implementations.json")))
 

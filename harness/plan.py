@@ -157,14 +157,14 @@ def execution_of(side: str) -> str:
 
 
 def reproducing_command(request: Mapping[str, Any], pair: Pair) -> str:
-    """The command that runs a pair again. request: the content of `run.json`."""
+    """The command that runs a pair again. request: the content of `run.json`, or nothing when that is lost."""
     family, _, port = bare(pair.port).partition("/")
     words = ["parity", "run", family, "--port", port]
-    if request["clips"] != PROJECT_CLIPS:
-        words += ["--clips", request["clips"]]
-    if request["against"] != "both":
-        words += ["--against", request["against"]]
-    faults = next(plan["faults"] for plan in request["plans"] if plan["family"] == family)
+    if (clips := request.get("clips", PROJECT_CLIPS)) != PROJECT_CLIPS:
+        words += ["--clips", clips]
+    if (against := request.get("against", "both")) != "both":
+        words += ["--against", against]
+    faults = next((plan["faults"] for plan in request.get("plans", ()) if plan["family"] == family), {})
     sides = dict.fromkeys((execution_of(pair.port), execution_of(pair.reference)))
     for fault in (faults[side] for side in sides if side in faults):
         words += ["--plant", fault]
