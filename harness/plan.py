@@ -164,7 +164,8 @@ def reproducing_command(request: Mapping[str, Any], pair: Pair) -> str:
         words += ["--clips", clips]
     if (against := request.get("against", "both")) != "both":
         words += ["--against", against]
-    faults = next((plan["faults"] for plan in request.get("plans", ()) if plan["family"] == family), {})
+    planned: list[Mapping[str, str]] = [p["faults"] for p in request.get("plans", ()) if p["family"] == family]
+    faults = planned[0] if planned else {}
     sides = dict.fromkeys((execution_of(pair.port), execution_of(pair.reference)))
     for fault in (faults[side] for side in sides if side in faults):
         words += ["--plant", fault]

@@ -1,6 +1,6 @@
 """Deterministic test signals.
 
-Conventions: one channel, float32, [N]; frequencies in Hz, durations in seconds. Each function returns a `Clip` of scope
+Conventions: float32, one channel [N] unless said otherwise; frequencies in Hz, durations in seconds. Each function returns a `Clip` of scope
 `signals` whose `signal` mapping states its parameters, so that a metric needs nothing else to analyse the answer.
 """
 
@@ -58,10 +58,16 @@ def noise(rate_hz: int, samples: int, seed: int = 0, amplitude: float = 0.5) -> 
     return _signal("noise", rate_hz, amplitude * (2 * values - 1), seed=seed, amplitude=amplitude)
 
 
+def stereo_noise(rate_hz: int, samples: int, seed: int = 0, amplitude: float = 0.5) -> Clip:
+    """Two channels of independent white noise, [2, samples]."""
+    channels = [noise(rate_hz, samples, 2 * seed + channel, amplitude).samples for channel in (0, 1)]
+    return _signal("stereo-noise", rate_hz, np.stack(channels), seed=seed, amplitude=amplitude)
+
+
 def _signal(kind: str, rate_hz: int, samples: NDArray[Any], **parameters: float) -> Clip:
     values = np.asarray(samples, dtype=np.float32)
     return Clip(
-        id=f"{kind}-{rate_hz}-{len(values)}",
+        id=f"{kind}-{rate_hz}-{values.shape[-1]}",
         samples=values,
         rate_hz=rate_hz,
         scope="signals",

@@ -83,6 +83,7 @@ def signals() -> list[Clip]:
         made += [test_signals.log_sweep(rate_hz), test_signals.sine(rate_hz), test_signals.impulse(rate_hz)]
         made += [test_signals.noise(rate_hz, length, seed=length) for length in LENGTHS]
     made += [test_signals.noise(rate_hz, 60 * rate_hz, seed=60) for rate_hz in MINUTE_RATES_HZ]
+    made.append(test_signals.stereo_noise(44100, 4410))
     return made
 
 
