@@ -205,8 +205,9 @@ def _explain(gate: Gate, pair: Pair, at: Row, value: float, command: str) -> str
     """Clip, implementation, tensor, obtained, expected, remedy."""
     summary = f"{gate.aggregation} {value:.3g}, " if gate.aggregation != "worst" else ""
     detail = f" ({at['detail']})" if at["detail"] else ""
+    unit = "" if gate.unit == "1" else f" {gate.unit}"
     return (
-        f"{at['clip']}, {pair.port}, {at['place']}: {summary}obtained {at['value']:.6g} {gate.unit}{detail}, expected "
+        f"{at['clip']}, {pair.port}, {at['place']}: {summary}obtained {at['value']:.6g}{unit}{detail}, expected "
         f"at most {gate.limit:g}; reproduce with `{command}`"
     )
 
