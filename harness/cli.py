@@ -5,7 +5,6 @@ Heavy packages are imported by the workers and inside functions, so that `parity
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 import traceback
@@ -14,6 +13,8 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from harness import cli_diagnosis
+from harness.cli_options import AsJson, Config, Families, Gates, Golden, RunName, Runs, chosen_families, print_json
 from harness.errors import ParityError
 
 HELP = (
@@ -22,14 +23,7 @@ HELP = (
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=HELP)
 golden_app = typer.Typer(no_args_is_help=True, help="Frozen observations of the references.")
 app.add_typer(golden_app, name="golden")
-
-Families = Annotated[list[str] | None, typer.Argument(metavar="[FAMILY]...", help="Families, all when none is named.")]
-Config = Annotated[Path | None, typer.Option("--config", help="A parity.toml with your own ports.")]
-Runs = Annotated[Path, typer.Option("--runs", help="Where runs are stored.")]
-Golden = Annotated[Path | None, typer.Option("--golden", help="Where goldens are kept.", hidden=True)]
-Gates = Annotated[Path | None, typer.Option("--gates", help="Folder of gates files, the project's own when absent.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, to standard output.")]
-RunName = Annotated[str, typer.Argument(metavar="RUN", help="A run's folder or name, or `latest`.")]
+app.add_typer(cli_diagnosis.app)
 
 UNJUDGED = 2
 SIGINT_STATUS = 130  # what typer makes of a KeyboardInterrupt
@@ -42,11 +36,12 @@ def list_command(
     as_json: AsJson = False,
 ) -> None:
     """Families, implementations, and what is installed."""
+
     from harness.listing import describe_families, print_families
 
-    content = describe_families(_families(None, config))
+    content = describe_families(chosen_families(None, config))
     if as_json:
-        _print_json(content)
+        print_json(content)
     else:
         print_families(content, faults)
 
@@ -74,7 +69,7 @@ def run(
 
     if against not in ("frozen", "fresh", "both"):
         raise ParityError("--against", against, "frozen, fresh or both")
-    chosen = [_with_timeout(family, timeout_s) for family in _families(families, config)]
+    chosen = [_with_timeout(family, timeout_s) for family in chosen_families(families, config)]
     request = pipeline.Request(
         families=tuple(chosen),
         ports=tuple(port or ()),
@@ -92,7 +87,7 @@ def run(
     if report_pages:
         write_reports(stored)
     if as_json:
-        _print_json(verdict)
+        print_json(verdict)
     else:
         print_verdict(verdict, stored.folder)
     raise typer.Exit(verdict["exit_status"])
@@ -111,7 +106,7 @@ def observe(
     from harness.console import listener
 
     request = pipeline.Request(
-        families=tuple(_families(families, config)),
+        families=tuple(chosen_families(families, config)),
         ports=tuple(port or ()),
         clips=clips,
         runs=runs,
@@ -129,7 +124,7 @@ def compare(name: RunName, runs: Runs = Path("runs"), config: Config = None) -> 
     from harness.runs import open_run
 
     stored = open_run(name, runs)
-    table = compare_run(stored, {family.name: family for family in _families(None, config)})
+    table = compare_run(stored, {family.name: family for family in chosen_families(None, config)})
     print(f"{len(table)} measurements in {stored.measurements}")
 
 
@@ -143,11 +138,11 @@ def judge(
     from harness.runs import open_run
 
     stored = open_run(name, runs)
-    families = _families([item["family"] for item in stored.read_json("run.json")["plans"]], config)
+    families = chosen_families([item["family"] for item in stored.read_json("run.json")["plans"]], config)
     by_family = pipeline.gates_of(families, gates or pipeline.GOLDEN / "gates")
     verdict = pipeline.rejudge(stored, families, by_family)
     if as_json:
-        _print_json(verdict)
+        print_json(verdict)
     else:
         print_verdict(verdict, stored.folder)
     raise typer.Exit(verdict["exit_status"])
@@ -176,9 +171,9 @@ def doctor(config: Config = None, as_json: AsJson = False) -> None:
     """What this machine has, and what is missing with the command that installs it."""
     from harness.doctor import examine, print_findings
 
-    findings = examine(_families(None, config))
+    findings = examine(chosen_families(None, config))
     if as_json:
-        _print_json(findings)
+        print_json(findings)
     else:
         print_findings(findings)
     raise typer.Exit(0 if all(item["ok"] for item in findings) else 2)
@@ -189,9 +184,9 @@ def golden_status(families: Families = None, golden: Golden = None, as_json: AsJ
     """Which goldens are there, missing, or belong to no clip."""
     from harness.golden_commands import print_status, status
 
-    states = status(_families(families, None), golden)
+    states = status(chosen_families(families, None), golden)
     if as_json:
-        _print_json(states)
+        print_json(states)
     else:
         print_status(states)
     raise typer.Exit(1 if any(state["missing"] or state["orphans"] for state in states) else 0)
@@ -206,9 +201,9 @@ def golden_verify(
     from harness.golden_commands import verify
 
     with listener(quiet=as_json) as progress:
-        stored, verdict = verify(_families(families, None), runs, golden, progress)
+        stored, verdict = verify(chosen_families(families, None), runs, golden, progress)
     if as_json:
-        _print_json(verdict)
+        print_json(verdict)
     else:
         print_verdict(verdict, stored.folder)
     raise typer.Exit(verdict["exit_status"])
@@ -226,22 +221,9 @@ def golden_freeze(
     from harness.golden_commands import freeze, print_frozen
 
     with listener(quiet=False) as progress:
-        written = freeze(_families(families, None), reason, runs, golden, progress)
+        written = freeze(chosen_families(families, None), reason, runs, golden, progress)
     print_frozen(written)
     raise typer.Exit(1)
-
-
-def _families(names: list[str] | None, config: Path | None) -> list[Any]:
-    """The chosen families, with the ports of a `parity.toml`."""
-    from harness.config import find_config, with_config
-    from harness.families import load_families
-
-    path = config or find_config(Path.cwd())
-    families = load_families(names or ())
-    if path is None:
-        return families
-    extended = {family.name: family for family in with_config(load_families(), path)}
-    return [extended[family.name] for family in families]
 
 
 def _with_timeout(family: Any, timeout_s: float | None) -> Any:
@@ -251,10 +233,6 @@ def _with_timeout(family: Any, timeout_s: float | None) -> Any:
         return family
     limited = tuple(dataclasses.replace(item, timeout_s=timeout_s) for item in family.implementations)
     return dataclasses.replace(family, implementations=limited)
-
-
-def _print_json(content: Any) -> None:
-    print(json.dumps(content, indent=1, ensure_ascii=False))
 
 
 def main() -> NoReturn:

@@ -112,6 +112,9 @@ def print_verdict(verdict: Mapping[str, Any], folder: Path) -> None:
         for item in family["deviations"]:
             text = f"known deviation: {item['port']} from {item['reference']}: {item['metric']} {item['value']:.3g}"
             _line(console, f"{text} on {item['clip']}", "cyan")
+        for item in family["findings"]:
+            between = f"floor {item['floor']:g}, smallest fault {item.get('smallest_fault', 'none')}"
+            _line(console, f"gate {item['gate']} is {item['state']}: limit {item['limit']:g}, {between}", "magenta")
     counts = ", ".join(f"{count} {status}" for status, count in verdict["counts"].items() if count)
     _line(console, f"{verdict['status'].upper()}: {counts}; {folder}", STYLES[verdict["status"]])
     if (page := folder / "report" / "index.html").is_file():

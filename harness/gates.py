@@ -125,6 +125,16 @@ def _check_numbers(where: str, entry: Mapping[str, Any]) -> None:
         raise ParityError(where, "clip_limit without aggregation rate", "clip_limit only with rate", "remove it")
 
 
+def placement(gate: Gate) -> str:
+    """Where the limit lies between what was measured: `sound`, `too tight`, `blind`, or `` when nothing is recorded."""
+    floor, smallest = gate.evidence.get("floor"), gate.evidence.get("smallest_fault")
+    if floor is None:
+        return ""
+    if gate.limit < floor:
+        return "too tight"
+    return "blind" if smallest is not None and gate.limit >= smallest else "sound"
+
+
 def aggregate(gate: Gate, values: Sequence[float], clips: Sequence[str]) -> float:
     """One number for a gate from the values of its clips, NaN when any value is NaN or there is none."""
     if not values or any(math.isnan(value) for value in values):

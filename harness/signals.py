@@ -1,7 +1,8 @@
 """Deterministic test signals.
 
-Conventions: float32, one channel [N] unless said otherwise; frequencies in Hz, durations in seconds. Each function returns a `Clip` of scope
-`signals` whose `signal` mapping states its parameters, so that a metric needs nothing else to analyse the answer.
+Conventions: float32, one channel [N] unless said otherwise; frequencies in Hz, durations in seconds. Each function
+returns a `Clip` of scope `signals` whose `signal` mapping states its parameters, so that a metric needs nothing else to
+analyse the answer.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from typing import Any
 
 from harness.compare import ANY_METRIC
 from harness.family import Family
-from harness.gates import Gate, aggregate
+from harness.gates import Gate, aggregate, placement
 from harness.plan import FROZEN, REPEAT, Pair, bare, execution_of, reproducing_command
 from harness.runs import Run
 
@@ -70,7 +70,8 @@ def judge(run: Run, families: Mapping[str, Family], gates: Mapping[str, Sequence
         pairs = [Pair(**item) for item in record["pairs"]]
         judgements = judge_family(family, pairs, gates[family.name], rows, outcomes, command)
         judgements += [_judge_goldens(name, **state) for name, state in record["goldens"].items()]
-        verdicts.append(_family_verdict(family, record, judgements, outcomes, _deviations(rows, pairs)))
+        verdict = _family_verdict(family, record, judgements, outcomes)
+        verdicts.append({**verdict, "deviations": _deviations(rows, pairs), "findings": _findings(gates[family.name])})
     statuses = [verdict["status"] for verdict in verdicts]
     counts = Counter(row["status"] for verdict in verdicts for row in verdict["gates"])
     verdict = {
@@ -146,7 +147,11 @@ def _judge_gate(
     gate: Gate, pair: Pair, rows: Sequence[Row], outcomes: Mapping[str, Mapping[str, Any]], command: str
 ) -> Judgement:
     measured = [row for row in rows if row["metric"] == gate.metric]
-    broken = [row for row in rows if row["metric"] == ANY_METRIC or (row in measured and row["state"] != "measured")]
+    broken = [
+        row
+        for row in rows
+        if row["metric"] == ANY_METRIC or (row["metric"] == gate.metric and row["state"] != "measured")
+    ]
     value = aggregate(gate, [row["value"] for row in measured], [row["clip"] for row in measured])
     status, reason = _status(gate, pair, value, measured, broken, outcomes)
     at = _worst_row(measured)
@@ -212,6 +217,14 @@ def _explain(gate: Gate, pair: Pair, at: Row, value: float, command: str) -> str
     )
 
 
+def _findings(gates: Iterable[Gate]) -> list[dict[str, Any]]:
+    """The gates whose recorded floor and smallest fault do not enclose their limit."""
+    wrong = {gate.name: gate for gate in gates if placement(gate) in ("too tight", "blind")}
+    return [
+        {"gate": name, "state": placement(gate), "limit": gate.limit, **gate.evidence} for name, gate in wrong.items()
+    ]
+
+
 def _deviations(rows: Iterable[Row], pairs: Iterable[Pair]) -> list[dict[str, Any]]:
     """The largest value of every metric between a port and the reference it is known to deviate from."""
     known = {(pair.reference, pair.port) for pair in pairs if pair.kind == "deviation"}
@@ -230,7 +243,6 @@ def _family_verdict(
     record: Mapping[str, Any],
     judgements: Sequence[Judgement],
     outcomes: Mapping[str, Mapping[str, Any]],
-    deviations: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
     implementations = [_implementation(name, judgements, outcomes) for name in record["running"]]
     statuses = [item["status"] for item in implementations]
@@ -239,7 +251,6 @@ def _family_verdict(
         "status": worst(statuses),
         "implementations": implementations,
         "gates": [vars(judgement) for judgement in judgements],
-        "deviations": deviations,
     }
 
 

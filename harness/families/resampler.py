@@ -20,6 +20,7 @@ COMMON = "common in ports that write the formula from the documentation instead 
 
 HALF_WIDTH = 16  # zero crossings of the Kaiser windowed sinc on either side
 KAISER_BETA = 8.6
+SOXR_DOUBLE_PRECISION = 16  # a flag of soxr_quality_spec
 VARIED_BLOCK_SAMPLES = 509  # another size than the task's own blocks
 
 
@@ -60,7 +61,8 @@ FAULTS = (
            replacement=f"{HERE}:assumed_rate", wraps=True),
 )  # fmt: skip
 
-FLOAT64 = "computed in float64, rounded once at the end"
+FLOAT64 = "float64 in and out, rounded to the input's dtype at the end; the recipe computes in float32 all the same"
+DOUBLE = "computed by libsoxr's engine in double precision, rounded once at the end"
 IN_BLOCKS = "handed over in blocks"
 
 
@@ -75,7 +77,7 @@ VARIATIONS = (
     Variation("ulp-down", "every input sample moved down by one representable number", ulp=-1),
     _within("float64", FLOAT64, "librosa", "references.resampler:Librosa", "widened"),
     _within("float64", FLOAT64, "python-soxr", "references.resampler:PythonSoxr", "widened"),
-    _within("float64", FLOAT64, "libsoxr", "ports.resampler:Libsoxr.stream", "through_float64"),
+    _within("float64", DOUBLE, "libsoxr", "ports.resampler:library", "DoublePrecision"),
     _within("blocks", IN_BLOCKS, "python-soxr", "references.resampler:PythonSoxr.resample", "in_blocks"),
     _within("blocks", IN_BLOCKS, "libsoxr", "ports.resampler:Libsoxr.resample", "in_blocks"),
 )
@@ -223,23 +225,29 @@ def assumed_rate(
 # What the variations do.
 
 
-def through_float64(
-    original: Any, port: Any, blocks: Sequence[NDArray[Any]], rate_hz: int, target_rate_hz: int
-) -> NDArray[Any]:
-    """Blocks in float64; the result is rounded to their own dtype at the end."""
-    wide = [block.astype(np.float64) for block in blocks]
-    return np.asarray(original(port, wide, rate_hz, target_rate_hz).astype(blocks[0].dtype))
+class DoublePrecision:
+    """libsoxr, but for the flag that every quality gets."""
+
+    def __init__(self, original: Callable[[], Any]) -> None:
+        self._soxr = original()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._soxr, name)
+
+    def soxr_quality_spec(self, recipe: int, flags: int) -> Any:
+        """The recipe computed in float64, whatever its precision."""
+        return self._soxr.soxr_quality_spec(recipe, flags | SOXR_DOUBLE_PRECISION)
 
 
 def widened(original: Callable[[], Any]) -> Any:
-    """A reference whose every way in computes in float64."""
+    """A reference that is given float64, whole and in blocks."""
     reference = original()
     resample = reference.resample
     reference.resample = lambda samples, *rates: resample(samples.astype(np.float64), *rates).astype(samples.dtype)
     if hasattr(reference, "stream"):
         stream = reference.stream
-        reference.stream = lambda blocks, *rates: through_float64(
-            lambda _, *arguments: stream(*arguments), reference, blocks, *rates
+        reference.stream = lambda blocks, *rates: stream([block.astype(np.float64) for block in blocks], *rates).astype(
+            blocks[0].dtype
         )
     return reference
 

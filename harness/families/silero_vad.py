@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.errors import ParityError
 from harness.family import Family, Fault, Implementation, Replacement, Variation
 
 REMEDY = 'pip install "speech-parity[silero-vad]"'
@@ -65,7 +66,9 @@ ALL_AT_ONCE = "ports.silero_vad:Numpy.probabilities"
 
 
 def _within(name: str, description: str, port: str, target: str, function: str) -> Variation:
-    return Variation(name, description, (port,), change=Replacement(target, replacement=f"{HERE}:{function}", wraps=True))
+    return Variation(
+        name, description, (port,), change=Replacement(target, replacement=f"{HERE}:{function}", wraps=True)
+    )
 
 
 VARIATIONS = (
@@ -74,8 +77,8 @@ VARIATIONS = (
     Variation("ulp-down", "every input sample moved down by one representable number", ulp=-1),
     _within("batch", "the first of four equal recordings computed at once", TORCHSCRIPT,
             "references.silero_vad:TorchScript.push", "in_batch"),
-    _within("float64-torchscript", "in float64 up to the last layer, which casts its input to float32 itself", TORCHSCRIPT,
-            "references.silero_vad:TorchScript", "in_wide_torch"),
+    _within("float64-torchscript", "computed in float64, rounded once at the end", TORCHSCRIPT,
+            "references.silero_vad:TorchScript", "widened"),
     _within("pushed-numpy", "chunk by chunk instead of the whole", NUMPY, ALL_AT_ONCE, "pushed"),
     _within("float64-numpy", "weights and samples in float64; a convolution rounds its input to float32", NUMPY,
             "ports.silero_vad:Numpy._run", "through_float64"),
@@ -242,28 +245,64 @@ def in_batch(original: Callable[..., Any], reference: Any, chunk: Array) -> floa
         return float(reference._model(rows, reference._rate_hz)[0])
 
 
-def in_wide_torch(original: Callable[..., Any], *variant: str) -> Any:
-    """The reference with its weights in float64; what it is given is widened, what it gives rounded to float32."""
+def widened(original: Callable[..., Any], *variant: str) -> Any:
+    """The reference with weights, samples and state in float64; what it gives is rounded to float32.
+
+    variant: one with other weights. Raises ParityError for one with another computation, which is not widened here.
+    """
     reference = original(*variant)
-    network = reference._model.double()
-    for rate in (network._model, network._model_8k):
-        rate.decoder.decoder.float()
-    reference._model = Widened(network)
+    if "push" in vars(reference):
+        raise ParityError("float64-torchscript", f"the variant {variant[0]} computes otherwise", "other weights only")
+    reference._model.double()
+    stream = WideStream(reference._torch, reference._model)
+    reference.start, reference.push, reference.taps = stream.start, stream.push, stream.taps
     return reference
 
 
-class Widened:
-    """A TorchScript model that takes float32 and computes in float64."""
+class WideStream:
+    """The archive's submodules one by one: its own forward casts to float32 on the way."""
 
-    def __init__(self, network: Any) -> None:
-        self._network = network
+    def __init__(self, torch: Any, model: Any) -> None:
+        self._torch = torch
+        self._networks = {16000: model._model, 8000: model._model_8k}
 
-    def __call__(self, samples: Any, rate_hz: int) -> Any:
-        """[512] or [4, 512] to probabilities."""
-        return self._network(samples.double(), rate_hz)
+    def start(self, rate_hz: int) -> None:
+        """Begin a stream with a fresh state."""
+        self._network = self._networks[rate_hz]
+        self._context = self._torch.zeros(1, self._network.context_size_samples, dtype=self._torch.float64)
+        self._state: Any = None
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._network, name)
+    def push(self, chunk: Array) -> float:
+        """The probability of the next chunk, [512] or [256]."""
+        return float(self._step(chunk)["probability"])
+
+    def taps(self, samples: Array, rate_hz: int) -> dict[str, Array]:
+        """What each submodule gives, chunk by chunk, under the reference's own names."""
+        from references import silero_vad
+
+        self.start(rate_hz)
+        steps = [self._step(chunk) for chunk in silero_vad._chunks(samples, silero_vad.CHUNK_SAMPLES[rate_hz])]
+        return {name: np.stack([step[name][0].numpy() for step in steps]).astype(np.float32) for name in steps[0]}
+
+    def _step(self, chunk: Array) -> dict[str, Any]:
+        """Every activation of one chunk, first dimension 1."""
+        torch, network = self._torch, self._network
+        with torch.no_grad():
+            values = {"input": torch.cat([self._context, torch.from_numpy(chunk)[None]], 1)}  # [1, 576]
+            self._context = values["input"][:, -self._context.shape[1] :]
+            basis = network.stft.forward_basis_buffer
+            padded = network.stft.padding(values["input"])[:, None]  # [1, 1, 640]
+            real, imaginary = torch.conv1d(padded, basis, stride=network.stft.hop_length).chunk(2, 1)
+            values["spectrum"] = encoded = torch.sqrt(real**2 + imaginary**2)  # [1, 129, 4]
+            for number in range(4):
+                values[f"conv{number + 1}"] = encoded = getattr(network.encoder, str(number))(encoded)
+            values["conv4"] = encoded.squeeze(-1)  # [1, 128]
+            self._state = network.decoder.rnn(values["conv4"], self._state)
+            values["lstm_h"], values["lstm_c"] = self._state
+            final = getattr(network.decoder.decoder, "2")
+            values["logit"] = final(torch.relu(values["lstm_h"]).unsqueeze(-1)).reshape(1)
+            values["probability"] = torch.sigmoid(values["logit"])
+            return values
 
 
 def pushed(original: Callable[..., Array], port: Any, samples: Array, rate_hz: int) -> Array:

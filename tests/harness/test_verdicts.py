@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
 import pytest
 
 from harness.family import Family, Implementation
-from harness.gates import Gate
+from harness.gates import Gate, placement
 from harness.plan import Pair
 from harness.verdicts import Judgement, exit_status, judge_family, worst
 
@@ -110,3 +111,18 @@ def test_exit_statuses(statuses: list[str], status: int) -> None:
 
 def test_nothing_is_not_a_pass() -> None:
     assert worst([]) == "error"
+
+
+@pytest.mark.parametrize(
+    ("evidence", "state"),
+    [
+        ({}, ""),
+        ({"floor": 0.5, "smallest_fault": 2.0}, "sound"),
+        ({"floor": 0.5}, "sound"),
+        ({"floor": 1.5, "smallest_fault": 2.0}, "too tight"),
+        ({"floor": 0.1, "smallest_fault": 1.0}, "blind"),
+        ({"floor": 0.1, "smallest_fault": 0.5}, "blind"),
+    ],
+)
+def test_where_a_limit_lies(evidence: dict[str, float], state: str) -> None:
+    assert placement(dataclasses.replace(GATE, evidence=evidence)) == state
