@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 import nox
@@ -89,6 +90,17 @@ def property_laws(session: nox.Session) -> None:
 def report(session: nox.Session) -> None:
     """Write the latest run's report again."""
     _run(session, "parity", "report", *(session.posargs or ["latest"]))
+
+
+@nox.session(**in_shared_environment)
+def proof(session: nox.Session) -> None:
+    """Prove that every gate can fail and that every limit lies between floor and fault, family by family."""
+    _install_debian(session, NATIVE)
+    for family in session.posargs or FAMILIES:
+        for command in ("faults", "floor"):
+            # Gigabytes of observations; the tables are what is wanted.
+            with tempfile.TemporaryDirectory() as runs:
+                _run(session, "parity", command, family, "--runs", runs)
 
 
 @nox.session(**in_shared_environment)

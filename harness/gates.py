@@ -142,8 +142,17 @@ def aggregate(gate: Gate, values: Sequence[float], clips: Sequence[str]) -> floa
     if gate.aggregation == "worst":
         return max(values)
     if gate.aggregation == "p95":
-        import numpy as np
-
-        return float(np.quantile(values, 0.95))
+        return _percentile(values, 0.95)
     exceeding = {clip for clip, value in zip(clips, values, strict=True) if not value <= gate.clip_limit}
     return len(exceeding) / len(set(clips))
+
+
+def _percentile(values: Sequence[float], share: float) -> float:
+    """Linear interpolation between neighbours, of which either may be infinite."""
+    ordered = sorted(values)
+    position = share * (len(ordered) - 1)
+    below = math.floor(position)
+    low, high = ordered[below], ordered[math.ceil(position)]
+    if low == high or math.isinf(high):
+        return high
+    return low + (high - low) * (position - below)

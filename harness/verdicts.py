@@ -126,12 +126,23 @@ def judge_family(
         for gate in gates
         if gate.applies_to(bare(pair.port), pair.kind)
     ]
+    judgements = [_same_object(family, judgement) for judgement in judgements]
     unsteady = {
         (judgement.gate, judgement.scope, judgement.reference): judgement
         for judgement in judgements
         if judgement.port.endswith(REPEAT) and judgement.status == "fail"
     }
     return [_doubt(judgement, unsteady) for judgement in judgements]
+
+
+def _same_object(family: Family, judgement: Judgement) -> Judgement:
+    """Two names for one implementation agree with themselves: that proves nothing."""
+    names = bare(judgement.reference), bare(judgement.port)
+    factories = {family.implementation(name).factory for name in names}
+    if names[0] == names[1] or len(factories) > 1:
+        return judgement
+    reason = f"both sides are {factories.pop()}: a comparison of an object with itself"
+    return Judgement(**{**vars(judgement), "status": "not-comparable", "reason": reason})
 
 
 def _doubt(judgement: Judgement, unsteady: Mapping[tuple[str, str, str], Judgement]) -> Judgement:
