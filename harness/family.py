@@ -121,8 +121,54 @@ def _bind(replacement: Any, original: Any) -> Any:
 
 
 @dataclass(frozen=True)
+class Stage:
+    """One tap of a port and what it is computed from, for `parity trace`.
+
+    tap: its name at the reference. inputs: the taps before it, by their names at the reference; none for a tap that is
+    made of the clip alone. function: `module:attribute`, called in the worker as function(port, taps, samples, rate_hz)
+    with all taps of the reference; gives the port's own value of this tap. Empty when the port cannot run it alone.
+    port_tap: its name at the port, when it is another. axes: the order in which the port's axes give the reference's.
+    """
+
+    tap: str
+    inputs: tuple[str, ...] = ()
+    function: str = ""
+    port_tap: str = ""
+    axes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class PipelineStage:
+    """One stage of a pipeline, for `parity inject`.
+
+    name: what it is called. family: whose implementations run it. reference, port: their short names; an empty port is
+    the one that the user names. tensor, rate_hz: which of its outputs becomes the next stage's clip, and the rate of
+    that clip; of the last stage, empty.
+    """
+
+    name: str
+    family: str
+    reference: str
+    port: str = ""
+    tensor: str = ""
+    rate_hz: int = 0
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """Stages in order, as a product runs them; the last one's family judges. rates_hz: of the clips it is given."""
+
+    stages: tuple[PipelineStage, ...]
+    rates_hz: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Family:
-    """A model or component under test. The first reference is the one that ports are compared with by default."""
+    """A model or component under test. The first reference is the one that ports are compared with by default.
+
+    variations: changes that must not matter. stages: what ports offer to a trace, by port; a port that is not named is
+    traced by the names of its taps. pipeline: the stages in front of this family, None when nothing is.
+    """
 
     name: str
     description: str
@@ -130,6 +176,8 @@ class Family:
     implementations: tuple[Implementation, ...]
     faults: tuple[Fault, ...] = ()
     variations: tuple[Variation, ...] = ()
+    stages: Mapping[str, tuple[Stage, ...]] = field(default_factory=dict)
+    pipeline: Pipeline | None = None
 
     def __post_init__(self) -> None:
         names = [item.name for item in self.implementations]

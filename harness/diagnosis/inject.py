@@ -17,8 +17,7 @@ from harness.clips import Clip, load_clips
 from harness.diagnosis.recording import record
 from harness.errors import ParityError
 from harness.families import load_families
-from harness.families.pipelines import Pipeline, PipelineStage, pipeline_of
-from harness.family import Family, Fault
+from harness.family import Family, Fault, Pipeline, PipelineStage
 from harness.measurements import Measurement
 from harness.metrics.tensors import NotComparable
 from harness.observations import read_observation
@@ -59,7 +58,9 @@ def inject(
     port: the port of the last stage. plant: a fault of any stage's port. clips: a folder, the project's own clips when
     None. Raises ParityError for an unknown name, and when no clip has a rate that the pipeline takes.
     """
-    pipeline = pipeline_of(family.name)
+    pipeline = family.pipeline
+    if pipeline is None:
+        raise ParityError(family.name, "declares no pipeline that ends in it", "a family with one", "declare it")
     bound = _bind(pipeline, family, port, plant)
     given = [
         dataclasses.replace(clip, samples=clip.mono(), golden=False)

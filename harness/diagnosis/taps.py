@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.families.stages import Stage
+from harness.family import Stage
 from harness.metrics.tensors import NotComparable, compare_tensors
 from harness.observations import TAP_PREFIX, Observation
 

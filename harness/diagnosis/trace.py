@@ -27,8 +27,7 @@ from harness.diagnosis.taps import (
     relative_error,
 )
 from harness.errors import ParityError
-from harness.families.stages import STAGES
-from harness.family import Family, Implementation, Replacement, Variation
+from harness.family import Family, Implementation, Replacement, Stage, Variation
 from harness.metrics.tensors import NotComparable, compare_tensors
 from harness.observations import Observation
 from harness.observe import Listener
@@ -53,14 +52,16 @@ class Isolated(Execution):
     """A port whose `taps` gives each stage alone, fed with a stored observation of the reference."""
 
     fed: str = ""
+    stages: tuple[Stage, ...] = ()
 
     @property
     def changes(self) -> list[Replacement]:
         """The fault first, so that the stages run with it."""
-        source = "harness.families.stages"
+        source = "harness.diagnosis.isolated"
         return [
             *super().changes,
-            Replacement(f"{source}:FED", value=[self.implementation.name, self.fed]),
+            Replacement(f"{source}:FOLDER", value=self.fed),
+            Replacement(f"{source}:STAGES", value=[dataclasses.asdict(stage) for stage in self.stages]),
             Replacement(f"{self.implementation.factory}.taps", replacement=f"{source}:isolated", wraps=True),
         ]
 
@@ -93,14 +94,14 @@ def trace(
     execution = Execution(traced, fault=fault)
     stimuli = [item for item in stimuli_of([family], clips)[family.name] if _taken(item, reference, execution)]
     chosen = _named(stimuli, clip) if clip else _worst_clip(family, reference, execution, listener, runs, clips)
-    faults = explaining_faults(family, traced)
+    faults, stages = explaining_faults(family, traced), family.stages.get(traced.name, ())
     variations = _variations(family, reference)
 
     def plan_for(run: Run) -> FamilyPlan:
         running = [reference, execution]
-        if traced.name in STAGES:
+        if stages:
             fed = str(run.observation(reference.name, chosen.id).resolve())
-            running.append(Isolated(traced, suffix="+isolated", fault=fault, fed=fed))
+            running.append(Isolated(traced, suffix="+isolated", fault=fault, fed=fed, stages=stages))
         running += [
             dataclasses.replace(reference, suffix=f"{suffix}+{item.name}", variation=item) for item in variations
         ]
@@ -114,7 +115,7 @@ def trace(
     expected, obtained = (observation_of(run, item.name, chosen.id) for item in (reference, execution))
     floors, unusable = _floors(run, reference, variations, expected, chosen.id)
     alone = optional_observation(run, f"{traced.name}+isolated", chosen.id)
-    taps = classify(compare_taps(expected, obtained, floors, STAGES.get(traced.name, ()), alone))
+    taps = classify(compare_taps(expected, obtained, floors, stages, alone))
     faulted = {item.name: optional_observation(run, f"{item.implementation}+{item.name}", chosen.id) for item in faults}
     differs = any(item.status not in ("agrees", "") for item in taps)
     described = {item.name: item.description for item in faults}

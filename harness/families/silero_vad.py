@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.errors import ParityError
-from harness.family import Family, Fault, Implementation, Replacement, Variation
+from harness.families.silero_stages import NUMPY_STAGES
+from harness.family import Family, Fault, Implementation, Pipeline, PipelineStage, Replacement, Variation
 
 REMEDY = 'pip install "speech-parity[silero-vad]"'
 HERE = "harness.families.silero_vad"
@@ -143,6 +144,15 @@ FAMILY = Family(
         ),
     ),
     faults=FAULTS,
+    stages={"silero-vad/numpy": NUMPY_STAGES, "silero-vad/numpy-safetensors": NUMPY_STAGES},
+    # 24 kHz speech, as a codec hands it over, to the detector's 16 kHz.
+    pipeline=Pipeline(
+        stages=(
+            PipelineStage("resampler", "resampler", "librosa", "libsoxr", tensor="resampled_16000", rate_hz=16000),
+            PipelineStage("vad", "silero-vad", "torchscript"),
+        ),
+        rates_hz=(24000,),
+    ),
     variations=VARIATIONS,
 )
 

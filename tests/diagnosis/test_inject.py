@@ -10,7 +10,6 @@ from harness.diagnosis.drawing import print_inject
 from harness.diagnosis.inject import blame, exit_status, inject
 from harness.errors import ParityError
 from harness.families import load_families
-from harness.families.pipelines import pipeline_of
 
 (SILERO,) = load_families(["silero-vad"])
 
@@ -49,7 +48,7 @@ def test_exit_status(status: str, expected: int) -> None:
 
 def test_wrong_names_and_clips_of_another_rate_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ParityError, match="no pipeline"):
-        pipeline_of("resampler")
+        inject(load_families(["resampler"])[0], "libsoxr", None, Silent(), tmp_path, None)
     for port, plant in (("torchscript", None), ("none", None), ("numpy", "none"), ("numpy", "v5-weights")):
         with pytest.raises(ParityError):
             inject(SILERO, port, plant, Silent(), tmp_path, None)

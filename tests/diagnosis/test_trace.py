@@ -15,8 +15,7 @@ from harness.diagnosis.taps import RESOLUTION, classify, compare_taps
 from harness.diagnosis.trace import exit_status, trace
 from harness.errors import ParityError
 from harness.families import load_families
-from harness.families.stages import Stage
-from harness.family import Fault, Replacement
+from harness.family import Fault, Replacement, Stage
 from harness.observations import TAP_PREFIX, Observation, write_observation
 from harness.runs import Run
 

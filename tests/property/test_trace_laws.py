@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.diagnosis.taps import Tap, classify, compare_taps, first_divergence
-from harness.families.stages import Stage
+from harness.family import Stage
 from harness.observations import TAP_PREFIX, Observation
 
 FLOOR = 1e-5
