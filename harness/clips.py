@@ -7,7 +7,6 @@ clips is a folder of WAV or FLAC files, with or without a `clips.toml` that stat
 from __future__ import annotations
 
 import hashlib
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.errors import ParityError
+from harness.tomlfile import read_toml
 
 Scope = Literal["clips", "signals"]
 AUDIO_SUFFIXES = frozenset({".wav", ".flac"})
@@ -85,11 +85,7 @@ def _list_files(folder: Path) -> list[dict[str, Any]]:
 
 
 def _read_manifest(path: Path) -> list[dict[str, Any]]:
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ParityError(path, f"not valid TOML ({error})", "[[clip]] tables", "mend or remove the file") from error
-    entries: list[dict[str, Any]] = table.get("clip", [])
+    entries: list[dict[str, Any]] = read_toml(path, "[[clip]] tables", "remove --clips").get("clip", [])
     for entry in entries:
         for key in ("id", "file"):
             if not isinstance(entry.get(key), str):

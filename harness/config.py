@@ -14,13 +14,13 @@ timeout_s = 30                  # per clip
 from __future__ import annotations
 
 import dataclasses
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from harness.errors import ParityError
 from harness.family import Family, Implementation
+from harness.tomlfile import read_toml
 
 FILE_NAME = "parity.toml"
 RUNNERS = ("python",)
@@ -49,12 +49,7 @@ def with_config(families: Sequence[Family], path: Path) -> list[Family]:
 
     Raises ParityError for a missing or damaged file, an unknown key, family, role or runner, and a name used twice.
     """
-    if not path.is_file():
-        raise ParityError(path, "no such file", "a parity.toml", "check --config")
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ParityError(path, f"not valid TOML ({error})", "[[implementation]] tables", "mend the file") from error
+    table = read_toml(path, "a parity.toml with [[implementation]] tables", "check --config")
     if unknown := sorted(set(table) - {"implementation"}):
         raise ParityError(path, f"unknown keys {unknown}", "[[implementation]] tables only", "remove them")
     added = [_implementation(path, entry) for entry in table.get("implementation", [])]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import importlib.metadata
 import os
 import shutil
 from collections.abc import Iterable, Mapping
@@ -89,11 +88,3 @@ def _runs() -> dict[str, Any]:
     ok = os.access(place, os.W_OK)
     free_gb = shutil.disk_usage(place).free / 1e9
     return _finding("runs folder", ok, f"{free_gb:.1f} GB free" if ok else "not writable", "choose one with --runs")
-
-
-def version() -> str:
-    """This package's version, `unknown` outside an installation."""
-    try:
-        return importlib.metadata.version("speech-parity")
-    except importlib.metadata.PackageNotFoundError:
-        return "unknown"

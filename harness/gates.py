@@ -8,7 +8,6 @@ worst value exceeds `clip_limit`).
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any, Literal
 
 from harness.errors import ParityError
 from harness.family import Family
+from harness.tomlfile import read_toml
 
 Aggregation = Literal["worst", "p95", "rate"]
 AGGREGATIONS = ("worst", "p95", "rate")
@@ -59,12 +59,7 @@ def load_gates(folder: Path, family: Family, metrics: Mapping[str, str]) -> list
     twice.
     """
     path = folder / f"{family.name}.toml"
-    if not path.is_file():
-        raise ParityError(path, "no such file", f"the gates of {family.name}", "restore it, or name --gates")
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ParityError(path, f"not valid TOML ({error})", "[[gate]] tables", "mend the file") from error
+    table = read_toml(path, f"the gates of {family.name} as [[gate]] tables", "restore it, or name --gates")
     if unknown := sorted(set(table) - {"gate"}):
         raise ParityError(path, f"unknown keys {unknown}", "[[gate]] tables only", "mend the file")
     entries = table.get("gate", [])
