@@ -120,7 +120,9 @@ def trace(
     differs = any(item.status not in ("agrees", "") for item in taps)
     described = {item.name: item.description for item in faults}
     explanations = explain(expected, obtained, faulted, described) if differs else []
-    return _content(family, traced, chosen, taps, explanations, obtained, [*unusable, *_silent(faulted)], run)
+    content = _content(family, traced, chosen, taps, explanations, obtained, [*unusable, *_silent(faulted)], run)
+    run.write_json("trace.json", content)
+    return content
 
 
 def _content(
