@@ -156,10 +156,15 @@ def report(
 ) -> None:
     """Write a stored run's HTML page, Markdown summary and JUnit file."""
     from harness.runs import open_run
-    from reports import write_reports
+    from reports import PROOFS, write_proof, write_reports
 
-    page = write_reports(open_run(name, runs))
-    print(page)
+    stored = open_run(name, runs)
+    proven = any((stored.folder / file).is_file() for file in PROOFS)
+    # A trace is not judged, and has the page of its findings alone.
+    judged = (stored.folder / "verdict.json").is_file() or not proven
+    pages = ([write_reports(stored)] if judged else []) + ([write_proof(stored)] if proven else [])
+    for page in pages:
+        print(page)
     if open_page:
         import webbrowser
 

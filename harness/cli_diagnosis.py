@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -34,7 +35,7 @@ def faults(
     (chosen,) = chosen_families([family], config)
     with listener(quiet=as_json) as progress:
         content = faults.prove(chosen, progress, runs, clips, gates or GOLDEN / "gates")
-    _show(content, as_json, console.print_faults)
+    _show(content, as_json, console.print_faults, runs)
     raise typer.Exit(faults.exit_status(content))
 
 
@@ -62,7 +63,7 @@ def floor(
     (chosen,) = chosen_families([family], config)
     with listener(quiet=as_json) as progress:
         content = floor.measure(chosen, progress, runs, clips, folder)
-    _show(content, as_json, console.print_floor)
+    _show(content, as_json, console.print_floor, runs)
     if write:
         for line in floor.write_limits(content, folder, reason, keep):
             typer.echo(line, err=as_json)
@@ -87,7 +88,7 @@ def trace(
     (chosen,) = chosen_families([family], config)
     with listener(quiet=as_json) as progress:
         content = trace.trace(chosen, port, clip, plant, progress, runs, clips)
-    _show(content, as_json, drawing.print_trace)
+    _show(content, as_json, drawing.print_trace, runs)
     raise typer.Exit(trace.exit_status(content))
 
 
@@ -108,12 +109,21 @@ def inject(
     (chosen,) = chosen_families([family], config)
     with listener(quiet=as_json) as progress:
         content = inject.inject(chosen, port, plant, progress, runs, clips)
-    _show(content, as_json, drawing.print_inject)
+    if as_json:
+        print_json(content)
+    else:
+        drawing.print_inject(content)
     raise typer.Exit(inject.exit_status(content))
 
 
-def _show(content: Any, as_json: bool, show: Any) -> None:
+def _show(content: Any, as_json: bool, show: Callable[[Any], None], runs: Path) -> None:
+    """Print what was found, and write its page into the run."""
+    from harness.runs import open_run
+    from reports import write_proof
+
+    page = write_proof(open_run(content["run"], runs))
     if as_json:
         print_json(content)
     else:
         show(content)
+        typer.echo(f"report: {page}")

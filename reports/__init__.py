@@ -7,6 +7,10 @@ from pathlib import Path
 
 from harness.errors import ParityError
 from harness.runs import Run
+from reports.proof import CONTENTS as PROOFS
+from reports.proof import write_proof
+
+__all__ = ("PROOFS", "write_proof", "write_reports")
 
 
 def write_reports(run: Run) -> Path:

@@ -21,7 +21,7 @@ def write_page(stored: StoredRun, folder: Path) -> None:
     """Write `index.html` and `assets/` into a folder. Raises OSError."""
     folder.mkdir(parents=True)
     families = list(family_views(stored, Assets(folder / "assets")))
-    page = _environment().get_template("page.html.j2")
+    page = environment().get_template("page.html.j2")
     text = page.render(
         run=stored.run.id,
         verdict=stored.verdict,
@@ -35,22 +35,23 @@ def write_page(stored: StoredRun, folder: Path) -> None:
     (folder / "index.html").write_text(text, encoding="utf-8")
 
 
-def _environment() -> Environment:
-    environment = Environment(
+def environment() -> Environment:
+    """Templates with autoescape on, and the filters they use."""
+    made = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=select_autoescape(enabled_extensions=("j2",), default=True),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
+    made.filters |= {
         "bounded": bounded,
         "number": number,
         "last_lines": _last_lines,
         "without_command": without_command,
     }
-    environment.globals |= {"signs": SIGNS}
-    return environment
+    made.globals |= {"signs": SIGNS}
+    return made
 
 
 def _last_lines(lines: list[str]) -> str:
