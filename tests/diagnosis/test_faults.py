@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -156,17 +155,3 @@ def test_a_port_that_does_not_run_is_not_judged(few_signals: None, short_clips: 
 def test_a_family_without_faults_proves_nothing(tmp_path: Path) -> None:
     with pytest.raises(ParityError, match="declares no faults"):
         faults.prove(small(), LISTENER, tmp_path, None, GATES)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("family", load_families(["resampler", "silero-vad"]), ids=lambda family: family.name)
-def test_every_fault_is_caught_and_every_gate_is_needed_or_said_to_be_redundant(family: Family, tmp_path: Path) -> None:
-    content = faults.prove(family, LISTENER, tmp_path / "runs", None, GATES)
-    assert content["unjudged"] == content["survived"] == content["false_alarms"] == content["unproven_gates"] == []
-    assert all(fault["status"] == "caught" for fault in content["faults"])
-    run = Run(Path(content["run"]))
-    for gate in content["gates"]:
-        again = assess_again(family, run, without_gate(gate, family.name, tmp_path / "gates"))
-        assert bool(again["survived"]) != (gate in content["redundant_gates"]), gate
-    shutil.rmtree(run.folder)

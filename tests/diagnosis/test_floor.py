@@ -154,7 +154,9 @@ def test_written_limits_are_read_again_with_their_evidence(content: dict[str, An
         name: gate.rationale for name, gate in loaded.items()
     }
     after = (gates / "resampler.toml").read_text().splitlines()
-    assert [line for line in before.splitlines() if line not in after and not line.startswith("limit")] == []
+    assert [
+        line for line in before.splitlines() if line not in after and not line.startswith(("limit", "evidence"))
+    ] == []
 
 
 def test_writing_twice_replaces_the_evidence(content: dict[str, Any], gates: Path) -> None:
@@ -218,13 +220,3 @@ def test_only_the_variations_of_an_implementation_apply_to_it() -> None:
     (family,) = load_families(["resampler"])
     librosa = [item.name for item in faults.variations(family, family.implementation("librosa"))]
     assert librosa == ["threads-2", "ulp-up", "ulp-down", "float64-librosa"]
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("family", load_families(["resampler", "silero-vad"]), ids=lambda family: family.name)
-def test_every_limit_of_the_project_is_sound(family: Family, tmp_path: Path) -> None:
-    content = floor.measure(family, LISTENER, tmp_path, None, GATES)
-    assert content["unjudged"] == []
-    assert {gate["gate"]: gate["state"] for gate in content["gates"] if gate["state"] != "sound"} == {}
-    shutil.rmtree(content["run"])
