@@ -50,6 +50,19 @@ class Run:
         """The folder of one observation; `implementation` is `family/name`, with or without `@repeat`, `@frozen`."""
         return self.folder / "observations" / implementation / clip
 
+    def read_measurements(self) -> list[dict[str, Any]]:
+        """Every measurement as a row. Raises ParityError when the table is missing or damaged."""
+        import pandas as pd
+
+        remedy = f"measure again with `parity compare {self.id}`"
+        if not self.measurements.is_file():
+            raise ParityError(self.measurements, "no such file", "the run's measurements", remedy)
+        try:
+            table = pd.read_parquet(self.measurements)
+        except (OSError, ValueError) as error:  # pyarrow's own errors are ValueErrors
+            raise ParityError(self.measurements, f"not a Parquet table ({error})", remedy=remedy) from error
+        return [{str(key): value for key, value in row.items()} for row in table.to_dict("records")]
+
     def write_json(self, name: str, content: Any) -> None:
         """Write one of the run's JSON files."""
         path = self.folder / name

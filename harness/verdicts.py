@@ -58,9 +58,7 @@ class Judgement:
 
 def judge(run: Run, families: Mapping[str, Family], gates: Mapping[str, Sequence[Gate]]) -> dict[str, Any]:
     """Judge a run's measurements and write `verdict.json`; returns its content."""
-    import pandas as pd
-
-    rows = pd.read_parquet(run.measurements).to_dict("records")
+    rows = run.read_measurements()
     outcomes = {item["name"]: item for item in run.read_json("implementations.json")}
     request = run.read_json("run.json")
     command = functools.partial(reproducing_command, request)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from reports.stored import number
 
 WIDTH = 900
+LARGEST = 1e300  # what still has a difference in float64
 LEFT = 74
 RIGHT = 12
 MOST_POINTS = 800
@@ -176,7 +177,10 @@ class _Plot:
         self.top, self.bottom = 8, height - 24 - below
 
     def y(self, value: float) -> float:
-        return self.bottom - (value - self.low) / (self.high - self.low) * (self.bottom - self.top)
+        # Python floats: a port's float32 extremes would overflow, and infinity is drawn at the edge.
+        low, high = max(float(self.low), -LARGEST), min(float(self.high), LARGEST)
+        share = (min(max(float(value), low), high) - low) / ((high - low) or 1.0)
+        return self.bottom - share * (self.bottom - self.top)
 
     def x(self, share: float) -> float:
         return LEFT + share * (WIDTH - LEFT - RIGHT)

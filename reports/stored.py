@@ -101,14 +101,14 @@ def _optional(run: Run, name: str, empty: Any, problems: list[str]) -> Any:
 
 
 def _read_rows(run: Run, problems: list[str]) -> dict[PairKey, list[Row]]:
-    import pandas as pd
-
     rows: dict[PairKey, list[Row]] = defaultdict(list)
-    if not run.measurements.is_file():
-        problems.append(f"{run.measurements}: no such file; the tables of clips are empty")
+    try:
+        measured = run.read_measurements()
+    except ParityError as error:
+        problems.append(f"{error}; the tables of clips are empty")
         return rows
-    for row in pd.read_parquet(run.measurements).to_dict("records"):
-        rows[row["reference"], row["port"]].append({str(key): value for key, value in row.items()})
+    for row in measured:
+        rows[row["reference"], row["port"]].append(row)
     return rows
 
 

@@ -246,12 +246,10 @@ class _Exceeding:
     """On which clips of a run a gate's metric is beyond its limit."""
 
     def __init__(self, run: Run, gates: Sequence[Gate]) -> None:
-        import pandas as pd
-
         self._gates = {(gate.name, gate.scope): gate for gate in gates}
         self._measured: dict[str, list[Row]] = defaultdict(list)
-        for row in pd.read_parquet(run.measurements).to_dict("records"):
-            self._measured[row["port"]].append(row)  # type: ignore[arg-type]
+        for row in run.read_measurements():
+            self._measured[row["port"]].append(row)
 
     def clips(self, port: str, rows: Iterable[Row]) -> list[str]:
         """Those of the gates that fail, in the order of the run."""

@@ -173,11 +173,9 @@ class _Measured:
     """The measurements of a run. A gate that judges only some ports has no verdict on a reference, but it has these."""
 
     def __init__(self, run: Run) -> None:
-        import pandas as pd
-
         self._rows: dict[Sides, list[Row]] = defaultdict(list)
-        for row in pd.read_parquet(run.measurements).to_dict("records"):
-            self._rows[row["reference"], row["port"]].append(row)  # type: ignore[arg-type]
+        for row in run.read_measurements():
+            self._rows[row["reference"], row["port"]].append(row)
 
     def value(self, gate: Gate, sides: Sides) -> float:
         """The gate's value for a pair: NaN when it has none, infinity when something could not be compared."""

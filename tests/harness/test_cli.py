@@ -93,3 +93,17 @@ def test_a_defect_of_the_harness_is_never_a_failed_gate() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 2
     assert "a defect" in done.stderr
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"not a table"])
+def test_damaged_measurements_are_named_with_the_remedy(tmp_path: Path, content: bytes) -> None:
+    run = tmp_path / "one"
+    run.mkdir()
+    (run / "run.json").write_text('{"plans": [{"family": "resampler"}]}')
+    (run / "implementations.json").write_text("[]")
+    (run / "measurements.parquet").write_bytes(content)
+    done = parity("judge", run)
+    assert done.returncode == 2
+    assert "measurements.parquet: not a Parquet table" in done.stderr
+    assert "parity compare one" in done.stderr
+    assert "Traceback" not in done.stderr
