@@ -10,13 +10,13 @@ from __future__ import annotations
 import functools
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from harness.compare import ANY_METRIC
 from harness.family import Family
-from harness.gates import Gate, aggregate, placement
+from harness.gates import SCOPES, Gate, aggregate, placement
 from harness.plan import FROZEN, REPEAT, Pair, bare, execution_of, reproducing_command
 from harness.runs import Run
 
@@ -66,7 +66,9 @@ def judge(run: Run, families: Mapping[str, Family], gates: Mapping[str, Sequence
     for record in request["plans"]:
         family = families[record["family"]]
         pairs = [Pair(**item) for item in record["pairs"]]
-        judgements = judge_family(family, pairs, gates[family.name], rows, outcomes, command)
+        judgements = judge_family(
+            family, pairs, gates[family.name], rows, outcomes, command, _frozen_scopes(run, request, family)
+        )
         judgements += [_judge_goldens(name, **state) for name, state in record["goldens"].items()]
         verdict = _family_verdict(family, record, judgements, outcomes)
         verdicts.append({**verdict, "deviations": _deviations(rows, pairs), "findings": _findings(gates[family.name])})
@@ -108,11 +110,12 @@ def judge_family(
     rows: Iterable[Row],
     outcomes: Mapping[str, Mapping[str, Any]],
     command: Callable[[Pair], str],
+    frozen_scopes: Collection[str] = SCOPES,
 ) -> list[Judgement]:
     """Every gate on every pair that it applies to.
 
     rows: measurements as `compare` stores them. outcomes: how each execution ended, by name. command: what runs a pair
-    again.
+    again. frozen_scopes: the scopes in which goldens can be expected.
     """
     grouped: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
     for row in rows:
@@ -122,7 +125,7 @@ def judge_family(
         _judge_gate(gate, pair, grouped[pair.reference, pair.port, gate.scope], outcomes, command(pair))
         for pair in pairs
         for gate in gates
-        if gate.applies_to(bare(pair.port), pair.kind)
+        if gate.applies_to(bare(pair.port), pair.kind) and (pair.kind != "frozen" or gate.scope in frozen_scopes)
     ]
     judgements = [_same_object(family, judgement) for judgement in judgements]
     unsteady = {
@@ -224,6 +227,16 @@ def _explain(gate: Gate, pair: Pair, at: Row, value: float, command: str) -> str
         f"{at['clip']}, {pair.port}, {at['place']}: {summary}obtained {at['value']:.6g}{unit}{detail}, expected "
         f"at most {gate.limit:g}; reproduce with `{command}`"
     )
+
+
+def _frozen_scopes(run: Run, request: Mapping[str, Any], family: Family) -> set[str]:
+    """Where goldens can be expected: a user's own clips have none, and are judged against the fresh reference.
+
+    Who asks for goldens alone gets no such leave: there a scope without goldens is an error, not a pass.
+    """
+    if request["against"] != "both":
+        return set(SCOPES)
+    return {clip["scope"] for clip in run.read_json(f"inputs/{family.name}/clips.json") if clip["golden"]}
 
 
 def _findings(gates: Iterable[Gate]) -> list[dict[str, Any]]:

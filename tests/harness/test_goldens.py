@@ -129,3 +129,20 @@ def test_freezing_with_a_reason_says_what_changes_and_fails(frozen: Path, tmp_pa
     assert golden.golden["reason"] == "a new soxr"
     assert golden.golden["cpu"]
     assert np.array_equal(golden.tensors["resampled_16000"], former.tensors["resampled_16000"])
+
+
+def test_a_users_clips_are_judged_without_goldens_unless_only_goldens_are_asked_for(
+    frozen: Path, tmp_path: Path, short_clips: Path
+) -> None:
+    status, verdict = run(frozen, tmp_path, "--clips", short_clips)
+    assert status == 0
+    assert rows(verdict, reference="resampler/python-soxr@frozen", scope="signals", gate="max-abs")
+    assert not rows(verdict, reference="resampler/python-soxr@frozen", scope="clips", gate="max-abs")
+    assert rows(verdict, reference="resampler/python-soxr", scope="clips", gate="max-abs")[0]["clips"] == 3
+    done = parity(
+        "run", "resampler", "--reference", "python-soxr", "--against", "frozen", "--golden", frozen, "--runs", tmp_path,
+        "--clips", short_clips, "--no-report", "--json",
+    )  # fmt: skip
+    assert done.returncode == 2
+    (row,) = rows(json.loads(done.stdout), scope="clips", gate="max-abs")
+    assert row["status"] == "error"
