@@ -22,15 +22,16 @@ AGGREGATIONS = ("worst", "p95", "rate")
 SCOPES = ("clips", "signals")
 KINDS = ("fresh", "frozen")
 REQUIRED = ("name", "metric", "unit", "limit", "aggregation", "scope", "rationale")
-OPTIONAL = ("clip_limit", "implementations", "against", "evidence")
+OPTIONAL = ("clip_limit", "implementations", "excluded", "others_if_offered", "against", "evidence")
 
 
 @dataclass(frozen=True)
 class Gate:
     """A limit on one metric over the clips of one scope.
 
-    implementations: the ports (or references in a port's place) it applies to, empty for all. against: whether it
-    applies to comparisons with a `fresh` reference, with a `frozen` golden, or both. evidence: what the limit was
+    excluded: those it does not apply to. others_if_offered: whether it also judges those not named that yield the
+    metric. implementations: the ports (or references in a port's place) it applies to, empty for all. against: whether
+    it applies to comparisons with a `fresh` reference, with a `frozen` golden, or both. evidence: what the limit was
     placed between.
     """
 
@@ -43,12 +44,19 @@ class Gate:
     rationale: str
     clip_limit: float = math.nan
     implementations: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+    others_if_offered: bool = False
     against: tuple[str, ...] = KINDS
     evidence: Mapping[str, Any] = field(default_factory=dict)
 
     def applies_to(self, port: str, kind: str) -> bool:
         """Whether it judges this implementation (`family/name`) in a comparison of this kind."""
-        return (not self.implementations or port in self.implementations) and kind in self.against
+        named = not self.implementations or port in self.implementations or self.others_if_offered
+        return named and port not in self.excluded and kind in self.against
+
+    def requires(self, port: str) -> bool:
+        """Whether this implementation must yield the metric; another is judged by it where it offers the output."""
+        return not self.implementations or port in self.implementations
 
 
 def load_gates(folder: Path, family: Family, metrics: Mapping[str, str]) -> list[Gate]:
@@ -92,12 +100,16 @@ def _gates_of(path: Path, entry: Any, family: Family, metrics: Mapping[str, str]
     if not str(entry["rationale"]).strip():
         raise ParityError(where, "an empty rationale", "where the limit comes from")
     known = [item.name for item in family.implementations]
-    if strange := sorted(set(entry.get("implementations", ())) - set(known)):
-        raise ParityError(where, f"implementations {strange}", f"of {known}", "mend the names")
+    for key in ("implementations", "excluded"):
+        if strange := sorted(set(entry.get(key, ())) - set(known)):
+            raise ParityError(where, f"{key} {strange}", f"of {known}", "mend the names")
+    if not isinstance(entry.get("others_if_offered", False), bool):
+        raise ParityError(where, f"others_if_offered is {entry['others_if_offered']!r}", "true or false", "mend it")
     scopes = _names(where, "scope", entry["scope"], SCOPES)
     fields = {
         **entry,
         "implementations": tuple(entry.get("implementations", ())),
+        "excluded": tuple(entry.get("excluded", ())),
         "against": _names(where, "against", entry.get("against", list(KINDS)), KINDS),
     }
     return [Gate(**{**fields, "scope": scope}) for scope in scopes]

@@ -85,6 +85,10 @@ def judge(run: Run, families: Mapping[str, Family], gates: Mapping[str, Sequence
     return verdict
 
 
+def _offers(gate: Gate, rows: Iterable[Row]) -> bool:
+    return any(row["metric"] in (gate.metric, ANY_METRIC) for row in rows)
+
+
 def _judge_goldens(reference: str, present: Sequence[str], missing: Sequence[str]) -> Judgement:
     """A golden that was missing when the run began is a failure of that run."""
     reason = f"missing: {', '.join(missing)}; review and commit what was written, then run again" if missing else ""
@@ -125,7 +129,9 @@ def judge_family(
         _judge_gate(gate, pair, grouped[pair.reference, pair.port, gate.scope], outcomes, command(pair))
         for pair in pairs
         for gate in gates
-        if gate.applies_to(bare(pair.port), pair.kind) and (pair.kind != "frozen" or gate.scope in frozen_scopes)
+        if gate.applies_to(bare(pair.port), pair.kind)
+        and (pair.kind != "frozen" or gate.scope in frozen_scopes)
+        and (gate.requires(bare(pair.port)) or _offers(gate, grouped[pair.reference, pair.port, gate.scope]))
     ]
     judgements = [_same_object(family, judgement) for judgement in judgements]
     unsteady = {
