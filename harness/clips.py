@@ -19,6 +19,8 @@ from harness.errors import ParityError
 from harness.tomlfile import read_toml
 
 Scope = Literal["clips", "signals"]
+KINDS = ("speech", "signal")
+RATES_HZ = (1000, 768000)  # below and above it is a wrong header, and hours of output to compare
 AUDIO_SUFFIXES = frozenset({".wav", ".flac"})
 KNOWN_KEYS = frozenset({
     "id", "file", "kind", "sample_rate", "channels", "samples", "pcm_sha256", "speaker", "text", "origin", "signal",
@@ -85,8 +87,14 @@ def _list_files(folder: Path) -> list[dict[str, Any]]:
 
 
 def _read_manifest(path: Path) -> list[dict[str, Any]]:
-    entries: list[dict[str, Any]] = read_toml(path, "[[clip]] tables", "remove --clips").get("clip", [])
+    table = read_toml(path, "[[clip]] tables", "restore it")
+    entries: Any = table.get("clip")
+    if set(table) != {"clip"} or not isinstance(entries, list) or not all(isinstance(item, dict) for item in entries):
+        raise ParityError(path, f"top-level keys {sorted(table)}", "[[clip]] tables and nothing else", "mend the file")
     for entry in entries:
+        if entry.get("kind", "speech") not in KINDS or not isinstance(entry.get("signal", {}), dict):
+            found = f"clip {entry.get('id')}: kind {entry.get('kind')!r}, signal {entry.get('signal')!r}"
+            raise ParityError(path, found, f"kind one of {list(KINDS)}, signal a table", "mend the entry")
         for key in ("id", "file"):
             if not isinstance(entry.get(key), str):
                 raise ParityError(path, f"a [[clip]] without {key}: {entry}", f"a string {key}", "add it")
@@ -94,7 +102,7 @@ def _read_manifest(path: Path) -> list[dict[str, Any]]:
             raise ParityError(path, f"clip {entry['id']} has unknown keys {sorted(unknown)}", f"{sorted(KNOWN_KEYS)}")
         if Path(entry["file"]).is_absolute() or ".." in Path(entry["file"]).parts:
             raise ParityError(path, f"clip {entry['id']} points outside its folder: {entry['file']}")
-    return entries
+    return list(entries)
 
 
 def _load_clip(folder: Path, entry: Mapping[str, Any]) -> Clip:
@@ -131,6 +139,8 @@ def read_audio(path: Path) -> tuple[NDArray[np.float32], int]:
             data = file.read(dtype="float32", always_2d=True)
     except (soundfile.LibsndfileError, RuntimeError) as error:
         raise ParityError(path, f"not readable as audio ({error})", "a WAV or FLAC file", "re-export it") from error
+    if not RATES_HZ[0] <= rate_hz <= RATES_HZ[1]:
+        raise ParityError(path, f"a rate of {rate_hz} Hz", f"{RATES_HZ[0]} to {RATES_HZ[1]} Hz", "re-export it")
     if missing := _missing_wav_bytes(path):
         raise ParityError(path, f"truncated: {missing} bytes are missing", "the whole file", "copy it again")
     if stated == 0 or len(data) == 0:

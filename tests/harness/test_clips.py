@@ -150,3 +150,20 @@ def test_the_digest_sees_rate_shape_and_samples(tmp_path: Path) -> None:
     soundfile.write(tmp_path / "a.wav", SAMPLES, 8000, subtype="PCM_16")
     (other_rate,) = load_clips(tmp_path)
     assert clip.digest != other_rate.digest
+
+
+@pytest.mark.parametrize(
+    "text", ['clip = "x"', "clip = [1, 2]", "[clip]", "[[clips]]", "", '[[clip]]\nid="a"\nfile="a.wav"\nkind="sgnal"']
+)
+def test_a_malformed_manifest_is_refused(tmp_path: Path, text: str) -> None:
+    write(tmp_path)
+    (tmp_path / "clips.toml").write_text(text)
+    with pytest.raises(ParityError, match=r"clips\.toml"):
+        load_clips(tmp_path)
+
+
+@pytest.mark.parametrize("rate_hz", [1, 900000])
+def test_an_implausible_rate_is_refused(tmp_path: Path, rate_hz: int) -> None:
+    soundfile.write(tmp_path / "a.wav", SAMPLES, rate_hz)
+    with pytest.raises(ParityError, match=f"a rate of {rate_hz} Hz"):
+        load_clips(tmp_path)
