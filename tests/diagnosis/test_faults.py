@@ -16,11 +16,10 @@ from harness.diagnosis import console, faults
 from harness.errors import ParityError
 from harness.families import load_families
 from harness.family import Family, Fault, Replacement, Variation
-from harness.gates import load_gates
 from harness.pipeline import GOLDEN
 from harness.runs import Run
-from harness.tasks import load_task, resampler
-from harness.verdicts import judge
+from harness.tasks import resampler
+from tests.diagnosis.rejudging import assess_again, without_gate
 
 GATES = GOLDEN / "gates"
 PORT = "resampler/libsoxr"
@@ -35,23 +34,6 @@ def small(*names: str, more: tuple[Fault, ...] = (), variations: tuple[Variation
     kept = tuple(item for item in family.implementations if item.name != "resampler/librosa")
     chosen = tuple(fault for fault in family.faults if fault.name in names)
     return replace(family, implementations=kept, faults=(*chosen, *more), variations=variations)
-
-
-def assess_again(family: Family, run: Run, folder: Path) -> dict[str, Any]:
-    """What the stored run says with the gates of a folder."""
-    gates = load_gates(folder, family, load_task(family.task).METRICS)
-    verdict = judge(run, {family.name: family}, {family.name: gates})
-    return faults.assess(family, gates, verdict["families"][0]["gates"], run)
-
-
-def without_gate(name: str, family: str, folder: Path) -> Path:
-    """A folder with the family's gates file less one gate."""
-    first, *blocks = (GATES / f"{family}.toml").read_text().split("[[gate]]")
-    kept = [block for block in blocks if f'name = "{name}"\n' not in block]
-    assert len(kept) == len(blocks) - 1
-    folder.mkdir(exist_ok=True)
-    (folder / f"{family}.toml").write_text("[[gate]]".join([first, *kept]))
-    return folder
 
 
 @pytest.fixture(scope="module")
