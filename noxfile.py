@@ -14,7 +14,7 @@ nox.options.sessions = ["parity"]
 
 ENVIRONMENT = Path(".nox/harness")
 FAMILIES = ("resampler", "silero-vad")
-EXTRAS = ",".join((*FAMILIES, "tests", "types"))
+EXTRAS = ",".join((*FAMILIES, "mimi", "tests", "types"))
 NATIVE = {"libsoxr0": "the library that the resampler port calls"}
 BROWSER = {"chromium": "the browser that the report's tests open"}
 
@@ -31,6 +31,7 @@ def _run(session: nox.Session, program: str, *arguments: str) -> None:
     python = str(binaries / "python")
     requirements = ["-c", "constraints.txt", "-e", f".[{EXTRAS}]"]
     session.run(python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *requirements, external=True)
+    session.run(str(binaries / "parity"), "env", "install", external=True)
     paths = os.pathsep.join((str(binaries), os.environ["PATH"]))
     session.run(str(binaries / program), *arguments, external=True, env={"PATH": paths})
 

@@ -14,7 +14,18 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from harness import cli_diagnosis
-from harness.cli_options import AsJson, Config, Families, Gates, Golden, RunName, Runs, chosen_families, print_json
+from harness.cli_options import (
+    AsJson,
+    Config,
+    Families,
+    Gates,
+    Golden,
+    RunName,
+    Runs,
+    Weights,
+    chosen_families,
+    print_json,
+)
 from harness.errors import ParityError
 
 HELP = (
@@ -22,7 +33,9 @@ HELP = (
 )
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=HELP)
 golden_app = typer.Typer(no_args_is_help=True, help="Frozen observations of the references.")
+env_app = typer.Typer(no_args_is_help=True, help="Overlay environments: packages whose pins conflict.")
 app.add_typer(golden_app, name="golden")
+app.add_typer(env_app, name="env")
 app.add_typer(cli_diagnosis.app)
 
 UNJUDGED = 2
@@ -52,6 +65,7 @@ def run(
     port: Annotated[list[str] | None, typer.Option("--port", help="Only this port; may be repeated.")] = None,
     reference: Annotated[str | None, typer.Option("--reference", help="Compare with this reference.")] = None,
     clips: Annotated[Path | None, typer.Option("--clips", help="A folder of WAV or FLAC files.")] = None,
+    checkpoint: Weights = None,
     against: Annotated[str, typer.Option("--against", help="frozen, fresh or both.")] = "both",
     plant: Annotated[list[str] | None, typer.Option("--plant", help="Plant a declared fault (proves a gate).")] = None,
     timeout_s: Annotated[float | None, typer.Option("--timeout", help="Seconds for one clip.", min=0.01)] = None,
@@ -69,7 +83,7 @@ def run(
 
     if against not in ("frozen", "fresh", "both"):
         raise ParityError("--against", against, "frozen, fresh or both")
-    chosen = [_with_timeout(family, timeout_s) for family in chosen_families(families, config)]
+    chosen = [_with_timeout(family, timeout_s) for family in chosen_families(families, config, checkpoint)]
     request = pipeline.Request(
         families=tuple(chosen),
         ports=tuple(port or ()),
@@ -182,6 +196,32 @@ def doctor(config: Config = None, as_json: AsJson = False) -> None:
     else:
         print_findings(findings)
     raise typer.Exit(0 if all(item["ok"] for item in findings) else 2)
+
+
+@env_app.command("list")
+def env_list(as_json: AsJson = False) -> None:
+    """The overlays, what they require, and whether they are installed."""
+    from harness import overlays
+
+    content = overlays.describe()
+    if as_json:
+        print_json(content)
+    else:
+        for item in content:
+            state = "installed" if item["installed"] else f"missing: parity env install {item['overlay']}"
+            print(f"{item['overlay']}: {', '.join(item['requires'])}; {state}")
+
+
+@env_app.command("install")
+def env_install(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[OVERLAY]...", help="All when none is named.")] = None,
+) -> None:
+    """Install overlays that are missing or whose requirements have changed."""
+    from harness import overlays
+
+    for name in names or overlays.names():
+        if overlays.install(name):
+            print(f"{name}: installed in {overlays.folder(name)}")
 
 
 @golden_app.command("status")

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from harness.cli_options import AsJson, Config, Gates, Runs, chosen_families, print_json
+from harness.cli_options import AsJson, Config, Gates, Runs, Weights, chosen_families, print_json
 
 app = typer.Typer()
 
@@ -22,6 +22,7 @@ Plant = Annotated[str | None, typer.Option("--plant", help="Plant a declared fau
 def faults(
     family: Family,
     clips: Clips = None,
+    checkpoint: Weights = None,
     runs: Runs = Path("runs"),
     gates: Gates = None,
     config: Config = None,
@@ -32,7 +33,7 @@ def faults(
     from harness.diagnosis import console, faults
     from harness.pipeline import GOLDEN
 
-    (chosen,) = chosen_families([family], config)
+    (chosen,) = chosen_families([family], config, checkpoint)
     with listener(quiet=as_json) as progress:
         content = faults.prove(chosen, progress, runs, clips, gates or GOLDEN / "gates")
     _show(content, as_json, console.print_faults, runs)
@@ -46,6 +47,7 @@ def floor(
     keep: Annotated[bool, typer.Option("--keep-limits", help="With --write: store only what was measured.")] = False,
     reason: Annotated[str, typer.Option("--reason", help="Why the limits change; needed with --write.")] = "",
     clips: Clips = None,
+    checkpoint: Weights = None,
     runs: Runs = Path("runs"),
     gates: Gates = None,
     config: Config = None,
@@ -60,7 +62,7 @@ def floor(
     if write and not reason.strip():
         raise ParityError("--reason", "nothing", "why the limits change", "say it in a sentence")
     folder = gates or GOLDEN / "gates"
-    (chosen,) = chosen_families([family], config)
+    (chosen,) = chosen_families([family], config, checkpoint)
     with listener(quiet=as_json) as progress:
         content = floor.measure(chosen, progress, runs, clips, folder)
     _show(content, as_json, console.print_floor, runs)
@@ -77,6 +79,7 @@ def trace(
     clip: Annotated[str | None, typer.Option("--clip", help="The clip, the worst one when absent.")] = None,
     plant: Plant = None,
     clips: Clips = None,
+    checkpoint: Weights = None,
     runs: Runs = Path("runs"),
     config: Config = None,
     as_json: AsJson = False,
@@ -85,7 +88,7 @@ def trace(
     from harness.console import listener
     from harness.diagnosis import drawing, trace
 
-    (chosen,) = chosen_families([family], config)
+    (chosen,) = chosen_families([family], config, checkpoint)
     with listener(quiet=as_json) as progress:
         content = trace.trace(chosen, port, clip, plant, progress, runs, clips)
     _show(content, as_json, drawing.print_trace, runs)
@@ -98,6 +101,7 @@ def inject(
     port: Port,
     plant: Plant = None,
     clips: Clips = None,
+    checkpoint: Weights = None,
     runs: Runs = Path("runs"),
     config: Config = None,
     as_json: AsJson = False,
@@ -106,7 +110,7 @@ def inject(
     from harness.console import listener
     from harness.diagnosis import drawing, inject
 
-    (chosen,) = chosen_families([family], config)
+    (chosen,) = chosen_families([family], config, checkpoint)
     with listener(quiet=as_json) as progress:
         content = inject.inject(chosen, port, plant, progress, runs, clips)
     if as_json:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from harness.clips import Clip
 from harness.errors import ParityError
@@ -11,7 +14,7 @@ from harness.family import Family
 from harness.measurements import Measurement
 from harness.metrics.tensors import NotComparable
 from harness.observations import Observation, read_observation
-from harness.plan import Pair, bare, variant_of
+from harness.plan import GIVEN, Pair, bare, variant_of
 from harness.runs import Run
 from harness.tasks import Task, load_task
 
@@ -76,9 +79,27 @@ def compare_clip(run: Run, task: Task, pair: Pair, clip: Clip) -> Iterator[Measu
         yield Measurement(ANY_METRIC, "", pair.port, float("nan"), problem, "missing")
         return
     try:
-        yield from task.compare(reference, port, clip)
+        yield from task.compare(*_with_given(run, task, pair, reference, port), clip)
     except NotComparable as error:
         yield Measurement(ANY_METRIC, "", pair.port, float("nan"), str(error), "invalid")
+
+
+def _with_given(
+    run: Run, task: Task, pair: Pair, reference: Observation, port: Observation
+) -> tuple[Observation, Observation]:
+    """Both sides with what each made of the other's product, which is its own output when the products are equal."""
+    names = getattr(task, "EXCHANGED", ())
+    if not names or not all(name in side.tensors for name in names for side in (reference, port)):
+        return reference, port
+    same = all(np.array_equal(reference.tensors[name], port.tensors[name]) for name in names)
+    made = []
+    consumers = (reference, f"{pair.reference}{GIVEN}-{pair.port.partition('/')[2]}"), (port, pair.port + GIVEN)
+    for own, name in consumers:
+        folder = run.observation(name, own.clip)
+        other = own if same else read_observation(folder) if folder.is_dir() else None
+        given = {f"given/{key}": tensor for key, tensor in other.tensors.items()} if other else {}
+        made.append(dataclasses.replace(own, tensors={**own.tensors, **given}))
+    return made[0], made[1]
 
 
 def _read(run: Run, side: str, clip: Clip) -> tuple[Observation | None, str]:

@@ -25,7 +25,7 @@ class Implementation:
     those it can run as, each with the input rates it takes. packages:
     distributions whose versions are recorded. rates_hz: the input rates it takes, None for any. timeout_s: longest time
     for one clip. threads: numerical threads of its worker. remedy: the command that installs what it needs.
-    python_path: folders put in front of the worker's module path.
+    python_path: folders put in front of the worker's module path. overlay: the overlay environment it runs in.
     """
 
     name: str
@@ -40,6 +40,7 @@ class Implementation:
     threads: int = 1
     remedy: str = ""
     python_path: tuple[str, ...] = ()
+    overlay: str = ""
 
     @property
     def family(self) -> str:
@@ -163,11 +164,39 @@ class Pipeline:
 
 
 @dataclass(frozen=True)
+class Pinned:
+    """A hub repository's files at one commit."""
+
+    revision: str
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CheckpointSource:
+    """Where a family's weights come from.
+
+    name: of the fixture that the project makes. make: `module:function(folder)` that writes it; digests: the sha256 of
+    every file it writes. prepare: `module:function(source, folder)` that checks a user's file or folder and writes it
+    in the fixture's form. hub: repositories that may be named, each at its pinned revision. chosen: the path or
+    repository that the user named, empty for the fixture.
+    """
+
+    name: str
+    make: str
+    digests: Mapping[str, str]
+    prepare: str = ""
+    hub: Mapping[str, Pinned] = field(default_factory=dict)
+    chosen: str = ""
+
+
+@dataclass(frozen=True)
 class Family:
     """A model or component under test. The first reference is the one that ports are compared with by default.
 
     variations: changes that must not matter. stages: what ports offer to a trace, by port; a port that is not named is
-    traced by the names of its taps. pipeline: the stages in front of this family, None when nothing is.
+    traced by the names of its taps. pipeline: the stages in front of this family, None when nothing is. checkpoint: the
+    weights that every implementation is constructed with, None when packages bring their own. proof_clips: those of the
+    project's clips that are enough to prove its gates, for a family that is slow; all when empty.
     """
 
     name: str
@@ -178,6 +207,8 @@ class Family:
     variations: tuple[Variation, ...] = ()
     stages: Mapping[str, tuple[Stage, ...]] = field(default_factory=dict)
     pipeline: Pipeline | None = None
+    checkpoint: CheckpointSource | None = None
+    proof_clips: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         names = [item.name for item in self.implementations]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib.metadata
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from harness import overlays
 from harness.family import Family, Implementation
 
 
@@ -40,10 +42,10 @@ def describe_families(families: Iterable[Family]) -> list[dict[str, Any]]:
 def missing_packages(implementation: Implementation) -> list[str]:
     """The distributions it needs that are not installed here."""
     missing = []
+    overlay = [str(overlays.folder(implementation.overlay))] if implementation.overlay else []
     for package in implementation.packages:
-        try:
-            importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
+        found = importlib.metadata.distributions(name=package, path=[*overlay, *sys.path])
+        if not any(found):
             missing.append(package)
     return missing
 

@@ -7,16 +7,22 @@ observations it had already written are kept.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+
+from harness.checkpoints import Checkpoint, find_checkpoint
 from harness.clips import Clip
 from harness.errors import ParityError
-from harness.plan import REPEAT, Execution, FamilyPlan
+from harness.observations import read_observation
+from harness.plan import GIVEN, REPEAT, Execution, FamilyPlan
 from harness.runners.process import Worker, WorkerLost
 from harness.runs import Run, clip_fields
+from harness.tasks import load_task
 
 FAILED_CLIPS_IN_REASON = 3
 
@@ -68,16 +74,20 @@ def observe(
     serves. On KeyboardInterrupt what is done is kept, the rest is marked
     not-run, and the exception goes on.
     """
+    checkpoints = {
+        plan.family.name: find_checkpoint(plan.family.checkpoint) for plan in plans if plan.family.checkpoint
+    }
     jobs = [(plan, execution) for plan in plans for execution in plan.running]
     outcomes = [_unstarted(execution) for _, execution in jobs]
     try:
         for plan in plans:
             run.write_inputs(plan.family.name, clips[plan.family.name])
         with ExitStack() as stack:
-            workers = _workers(jobs, stack, start_ahead)
+            workers = _workers(jobs, checkpoints, stack, start_ahead)
             for (plan, execution), worker, outcome in zip(jobs, workers, outcomes, strict=True):
-                _serve(run, execution, worker, outcome, clips[plan.family.name], listener)
+                _serve(run, plan, execution, worker, outcome, clips[plan.family.name], listener)
                 worker.stop()
+            _hand_back(run, plans, checkpoints, outcomes, clips)
     finally:
         run.write_json("implementations.json", [vars(outcome) for outcome in outcomes])
 
@@ -93,12 +103,17 @@ def _unstarted(execution: Execution) -> Outcome:
     )
 
 
-def _workers(jobs: Sequence[tuple[FamilyPlan, Execution]], stack: ExitStack, start_ahead: bool) -> Iterator[Worker]:
+def _workers(
+    jobs: Sequence[tuple[FamilyPlan, Execution]],
+    checkpoints: Mapping[str, Checkpoint],
+    stack: ExitStack,
+    start_ahead: bool,
+) -> Iterator[Worker]:
     """Workers in order, each started one job before it is needed, or when it is."""
 
     def start(index: int) -> Worker:
         plan, execution = jobs[index]
-        return stack.enter_context(Worker(execution, plan.family.task))
+        return stack.enter_context(Worker(execution, plan.family.task, checkpoints.get(plan.family.name)))
 
     started: deque[Worker] = deque()
     for index in range(len(jobs)):
@@ -108,7 +123,13 @@ def _workers(jobs: Sequence[tuple[FamilyPlan, Execution]], stack: ExitStack, sta
 
 
 def _serve(
-    run: Run, execution: Execution, worker: Worker, outcome: Outcome, clips: Sequence[Clip], listener: Listener
+    run: Run,
+    plan: FamilyPlan,
+    execution: Execution,
+    worker: Worker,
+    outcome: Outcome,
+    clips: Sequence[Clip],
+    listener: Listener,
 ) -> None:
     taken = [clip for clip in clips if execution.accepts(clip.rate_hz)]
     # The second run goes backwards, so that state left over by one clip meets another neighbour.
@@ -122,6 +143,8 @@ def _serve(
         for suffix, part in passes:
             for clip in part:
                 _ask(run, execution, worker, outcome, clip, suffix)
+                if not suffix and (product := exchanged(run, plan, execution.name, clip)):
+                    _ask(run, execution, worker, outcome, clip, GIVEN, product)
                 listener.advanced(execution.name, clip.id)
         outcome.status, outcome.reason = ("error", _summary(outcome)) if outcome.failed else ("ran", "")
     except WorkerLost as error:
@@ -143,18 +166,72 @@ def _note_ready(outcome: Outcome, ready: dict[str, Any]) -> bool:
     return False
 
 
-def _ask(run: Run, execution: Execution, worker: Worker, outcome: Outcome, clip: Clip, suffix: str) -> None:
+def exchanged(run: Run, plan: FamilyPlan, port: str, clip: Clip) -> Path | None:
+    """The reference's observation whose product a port is to be given too, None when it made the same itself."""
+    names = getattr(load_task(plan.family.task), "EXCHANGED", ())
+    bases = [pair.reference for pair in plan.pairs if pair.port == port and pair.kind == "fresh"]
+    folders = [run.observation(side, clip.id) for side in (*bases[:1], port)]
+    if not names or len(folders) < 2 or not all(folder.is_dir() for folder in folders):
+        return None
+    left, right = (read_observation(folder).tensors for folder in folders)
+    usable = all(name in side for name in names for side in (left, right))
+    return folders[0] if usable and not all(np.array_equal(left[name], right[name]) for name in names) else None
+
+
+def _hand_back(
+    run: Run,
+    plans: Sequence[FamilyPlan],
+    checkpoints: Mapping[str, Checkpoint],
+    outcomes: Sequence[Outcome],
+    clips: Mapping[str, Sequence[Clip]],
+) -> None:
+    """Let each reference use what its ports made otherwise than itself."""
+    by_name = {outcome.name: outcome for outcome in outcomes}
+    for plan in plans if any(plan.both_ways for plan in plans) else ():
+        running = {item.name: item for item in plan.running}
+        for base in plan.references:
+            asked = [
+                (clip, pair.port)
+                for pair in plan.pairs
+                if (pair.reference, pair.kind) == (base.name, "fresh") and pair.port in running
+                for clip in clips[plan.family.name]
+                if exchanged(run, plan, pair.port, clip)
+            ]
+            if not asked:
+                continue
+            with Worker(base, plan.family.task, checkpoints.get(plan.family.name)) as worker:
+                try:
+                    if not _note_ready(by_name[base.name], worker.wait_ready()):
+                        continue
+                    for clip, port in asked:
+                        suffix = f"{GIVEN}-{port.partition('/')[2]}"
+                        _ask(run, base, worker, by_name[base.name], clip, suffix, run.observation(port, clip.id))
+                except WorkerLost as error:
+                    by_name[base.name].status, by_name[base.name].reason = "error", str(error)
+
+
+def _ask(
+    run: Run,
+    execution: Execution,
+    worker: Worker,
+    outcome: Outcome,
+    clip: Clip,
+    suffix: str,
+    given: Path | None = None,
+) -> None:
     request = {
         "clip": clip_fields(clip),
         "clip_digest": clip.digest,
         "samples": str(run.input_path(execution.implementation.family, clip.id)),
         "out": str(run.observation(execution.name + suffix, clip.id)),
     }
+    if given:
+        request["given"] = str(given)
     answer = worker.ask(request, execution.implementation.timeout_s)
     if "unwritable" in answer:
         raise ParityError(answer["unwritable"], "the run's folder cannot be written", remedy="free or choose space")
     if "done" in answer:
-        outcome.clips += 1
+        outcome.clips += not given
         outcome.inside_s += answer["inside_s"]
     else:
         outcome.failed[clip.id + suffix] = str(answer.get("failed", answer))

@@ -29,7 +29,8 @@ class Request:
     """What the user asks of a run.
 
     ports: names, all when empty. clips: a folder, None for the project's own set. references_only: run no port.
-    start_ahead: load the next implementation while the present one serves; off where speed is measured.
+    start_ahead: load the next implementation while the present one serves; off where speed is measured. only: ids of
+    the recordings to take, all when empty.
     write_missing: write goldens that are missing.
     """
 
@@ -46,6 +47,7 @@ class Request:
     references_only: bool = False
     start_ahead: bool = True
     write_missing: bool = True
+    only: tuple[str, ...] = ()
 
 
 def gates_of(families: Iterable[Family], folder: Path) -> dict[str, list[Gate]]:
@@ -92,7 +94,10 @@ Recording = tuple[Run, Sequence[FamilyPlan], dict[str, list[Clip]], Goldens]
 @contextmanager
 def _recording(request: Request, plans: Sequence[FamilyPlan] | None = None) -> Iterator[Recording]:
     """A new run with its inputs and goldens stored; it gets its name at the end, or when the user interrupts."""
-    clips = stimuli_of(request.families, request.clips)
+    clips = {
+        family: [clip for clip in made if not request.only or clip.scope == "signals" or clip.id in request.only]
+        for family, made in stimuli_of(request.families, request.clips).items()
+    }
     goldens = Goldens(request.golden)
     if plans is None:
         plans = [_plan(request, family, clips[family.name], goldens) for family in request.families]
@@ -138,7 +143,8 @@ def _plan(request: Request, family: Family, clips: Sequence[Clip], goldens: Gold
         request.reference,
         request.against,
         request.faults,
-        lambda reference: goldens.has_any(reference, clips),
+        # Goldens are of the fixture's weights.
+        lambda reference: not _chooses_weights(family) and goldens.has_any(reference, clips),
         request.references_only,
     )
     if not plan.pairs:
@@ -167,9 +173,13 @@ def _write_request(
     )
 
 
+def _chooses_weights(family: Family) -> bool:
+    return bool(family.checkpoint and family.checkpoint.chosen)
+
+
 def _frozen_references(request: Request, plan: FamilyPlan) -> list[Execution]:
     """The references whose goldens this run speaks of."""
-    return plan.references if request.against != "fresh" else []
+    return plan.references if request.against != "fresh" and not _chooses_weights(plan.family) else []
 
 
 def _write_missing(

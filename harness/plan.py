@@ -2,7 +2,8 @@
 
 A pair is named by its two sides: `family/name` for a fresh observation, `family/name@variant` for a reference that runs
 as a variant, `…+name` for one with a planted fault or under a variation, and at the end `@repeat` for the second run of
-a reference or `@frozen` for its golden.
+a reference or `@frozen` for its golden. `@given` names what a port makes of the reference's product, `@given-port` what
+the reference makes of a port's.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ Against = Literal["frozen", "fresh", "both"]
 PROJECT_CLIPS = "golden/clips"
 REPEAT = "@repeat"
 FROZEN = "@frozen"
+GIVEN = "@given"
 
 
 @dataclass(frozen=True)
@@ -72,11 +74,15 @@ class Execution:
 
 @dataclass(frozen=True)
 class FamilyPlan:
-    """One family's part of a run: what is executed, and what is compared."""
+    """One family's part of a run: what is executed, and what is compared.
+
+    both_ways: whether a reference is also given what the ports made, where the task exchanges products.
+    """
 
     family: Family
     running: tuple[Execution, ...]
     pairs: tuple[Pair, ...]
+    both_ways: bool = False
 
     @property
     def references(self) -> list[Execution]:
@@ -88,6 +94,7 @@ class FamilyPlan:
         return {
             "family": self.family.name,
             "task": self.family.task,
+            "checkpoint": self.family.checkpoint.chosen if self.family.checkpoint else "",
             "running": [item.name for item in self.running],
             "pairs": [vars(pair) for pair in self.pairs],
             "faults": {item.name: item.fault.name for item in self.running if item.fault},
@@ -143,7 +150,7 @@ def plan_family(
     running = running_ports if against == "frozen" else [*primary.values(), *others, *running_ports]
     if unused := set(planted) - {item.implementation.name for item in running}:
         raise ParityError(family.name, f"fault planted in {sorted(unused)}, which does not run", "a running one")
-    return FamilyPlan(family, tuple(running), tuple(pairs))
+    return FamilyPlan(family, tuple(running), tuple(pairs), both_ways=True)
 
 
 def bare(side: str) -> str:
@@ -164,8 +171,10 @@ def reproducing_command(request: Mapping[str, Any], pair: Pair) -> str:
         words += ["--clips", clips]
     if (against := request.get("against", "both")) != "both":
         words += ["--against", against]
-    planned: list[Mapping[str, str]] = [p["faults"] for p in request.get("plans", ()) if p["family"] == family]
-    faults = planned[0] if planned else {}
+    planned: list[Mapping[str, Any]] = [item for item in request.get("plans", ()) if item["family"] == family]
+    faults = planned[0]["faults"] if planned else {}
+    if planned and (checkpoint := planned[0].get("checkpoint")):
+        words += ["--checkpoint", checkpoint]
     sides = dict.fromkeys((execution_of(pair.port), execution_of(pair.reference)))
     for fault in (faults[side] for side in sides if side in faults):
         words += ["--plant", fault]

@@ -100,7 +100,7 @@ def observe_and_judge(
     limits = gates_of([family], gates)  # read first: a damaged file should not cost a run
     request = Request(
         (family,), clips=clips, against="fresh", runs=runs, gates=gates, command=f"parity {command} {family.name}",
-        write_missing=False,
+        write_missing=False, only=() if clips else family.proof_clips,
     )  # fmt: skip
     run = observe_only(request, listener, [planned])
     compare(run, {family.name: family})

@@ -17,6 +17,9 @@ from dataclasses import asdict
 from types import TracebackType
 from typing import Any
 
+from harness import overlays
+from harness.checkpoints import Checkpoint
+from harness.family import Implementation
 from harness.plan import Execution
 from harness.runners.environment import worker_environment
 
@@ -32,7 +35,7 @@ class WorkerLost(Exception):
 class Worker:
     """A process that serves one implementation. Use as a context manager: leaving it ends the whole process group."""
 
-    def __init__(self, execution: Execution, task: str) -> None:
+    def __init__(self, execution: Execution, task: str, checkpoint: Checkpoint | None = None) -> None:
         self.implementation = implementation = execution.implementation
         self._printed: collections.deque[str] = collections.deque(maxlen=KEPT_LINES)
         self._buffer = b""
@@ -41,7 +44,7 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=worker_environment(execution.threads, implementation.python_path),
+            env=worker_environment(execution.threads, _python_path(implementation)),
             start_new_session=True,
         )
         assert self._process.stdout
@@ -59,6 +62,8 @@ class Worker:
             "fault": execution.fault.name if execution.fault else "",
             "changes": [asdict(change) for change in execution.changes],
             "ulp": execution.variation.ulp if execution.variation else 0,
+            "checkpoint": str(checkpoint.folder) if checkpoint else "",
+            "checkpoint_digest": checkpoint.digest if checkpoint else "",
         }
         self._send(declaration)
 
@@ -157,3 +162,8 @@ class Worker:
         self._listener.join(timeout=0.5)
         tail = " | ".join(self.last_lines[-3:])
         return f"{reason}; last lines: {tail}" if tail else reason
+
+
+def _python_path(implementation: Implementation) -> tuple[str, ...]:
+    own = (str(overlays.folder(implementation.overlay)),) if implementation.overlay else ()
+    return (*own, *implementation.python_path)

@@ -3,10 +3,12 @@
 It reads one JSON object per line from standard input and answers each with one JSON line on the pipe that was its
 standard output. Everything that the implementation prints, natively too, goes to standard error.
 
-First line in: the declaration (`task`, `implementation`, `factory`, `variant`, `packages`, `fault`, `changes`, `ulp`).
+First line in: the declaration (`task`, `implementation`, `factory`, `variant`, `packages`, `fault`, `changes`, `ulp`,
+`checkpoint`, `checkpoint_digest`).
 First line out: `ready` with versions and load seconds, or `unavailable`, or `failed`. Then one request per clip: `clip`
-(its fields), `samples` (a safetensors file), `out` (the observation folder to write). Answers: `done` with the seconds
-spent inside, or `failed` with the traceback.
+(its fields), `samples` (a safetensors file), `out` (the observation folder to write), and, where sides exchange their
+products, `given` (the other side's observation). Answers: `done` with the seconds spent inside, or `failed` with the
+traceback.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from numpy.typing import NDArray
 from harness.clips import Clip
 from harness.errors import ParityError, Unavailable
 from harness.family import Replacement, resolve
-from harness.observations import DTYPES, TAP_PREFIX, Observation, write_observation
+from harness.observations import DTYPES, TAP_PREFIX, Observation, Outputs, write_observation
 from harness.tasks import load_task
 from harness.tensorfile import load_tensors
 
@@ -79,14 +81,15 @@ def _load(declaration: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     for change in declaration["changes"]:
         Replacement(**change).plant()
     arguments = [declaration["variant"]] if declaration["variant"] else []
-    implementation = resolve(declaration["factory"])(*arguments)
+    options = {"checkpoint": Path(declaration["checkpoint"])} if declaration["checkpoint"] else {}
+    implementation = resolve(declaration["factory"])(*arguments, **options)
     if check := getattr(implementation, "check", None):
         check()
     return implementation, {
         "ready": True,
         "version": str(getattr(implementation, "version", "")),
         "versions": _versions(declaration["packages"]),
-        "checkpoint_digest": str(getattr(implementation, "checkpoint_digest", "")),
+        "checkpoint_digest": declaration["checkpoint_digest"] or str(getattr(implementation, "checkpoint_digest", "")),
         "load_s": time.perf_counter() - started,
     }
 
@@ -109,7 +112,7 @@ def _serve(
     clip = Clip(samples=samples, **request["clip"])
     started = time.perf_counter()
     try:
-        outputs = task.observe(implementation, clip)
+        outputs = _observe(task, implementation, clip, request)
         inside_s = time.perf_counter() - started
         named = {**outputs.tensors, **{TAP_PREFIX + name: tap for name, tap in outputs.taps.items()}}
         tensors = {name: array for name, array in named.items() if not _unusable(array)}
@@ -135,6 +138,13 @@ def _serve(
     except OSError as error:
         return {"unwritable": f"{request['out']}: {error.strerror or error}"}
     return {"done": clip.id, "inside_s": inside_s}
+
+
+def _observe(task: Any, implementation: Any, clip: Clip, request: Mapping[str, Any]) -> Outputs:
+    if "given" not in request:
+        return task.observe(implementation, clip)  # type: ignore[no-any-return]
+    given = load_tensors(Path(request["given"]) / "tensors.safetensors")
+    return task.observe_given(implementation, {name: given[name] for name in task.EXCHANGED})  # type: ignore[no-any-return]
 
 
 def _moved(samples: NDArray[Any], ulp: int) -> NDArray[Any]:

@@ -7,6 +7,10 @@ A task module offers
     observe(implementation, clip)  runs in the worker; returns `Outputs`
     compare(reference, port, clip) yields measurements; with port = reference it yields exactly what can be expected
     GOLDEN_TENSORS the tensors that a frozen golden keeps
+and, where one side's product can be handed to the other,
+    EXCHANGED      the tensors that are handed over
+    observe_given(implementation, given)  runs in the worker on the other side's; its `Outputs` arrive in `compare` as
+                   `given/…` among the tensors of the side that made them
 """
 
 from __future__ import annotations

@@ -1,0 +1,334 @@
+"""Task `codec`: a waveform to codes and back.
+
+Conventions: input is one channel at 24 kHz, a frame is 1920 samples. Outputs are `codes` [K, T] int64, `waveform`
+[1920 T] float32, what the own codes decode to, and, where offered, `latents` [512, T] before quantisation and the
+nearest entries, `candidates` and `distances` [K, T, 8]. `given/waveform` is what the other side's codes decode to. Of
+a port with fewer codebooks the first ones are compared, and the count is a finding.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness import signals as test_signals
+from harness.clips import Clip
+from harness.measurements import Measurement
+from harness.metrics import codes as metrics
+from harness.metrics import speech
+from harness.metrics.tensors import NotComparable, compare_tensors
+from harness.observations import TAP_PREFIX, Observation, Outputs
+
+TASK = "codec"
+RATE_HZ = 24000
+FRAME_SAMPLES = 1920
+GOLDEN_TENSORS = ("codes", "latents", "candidates", "distances")
+# What the other side is given, and under which name its output comes back.
+EXCHANGED = ("codes",)
+GIVEN = "given/"
+# The largest relative margin that rounding explains: see docs/decisions/code-ties.md.
+TIE_MARGIN = 1e-5
+TAPPED_SAMPLES = 4 * FRAME_SAMPLES
+STREAMED_SAMPLES = (8 * FRAME_SAMPLES, 60 * FRAME_SAMPLES)
+BATCH_ROWS = 4
+LONG_S = 11  # beyond the 250 steps of 25 Hz that the transformers see
+
+METRICS: Mapping[str, str] = {
+    "frame_count_error": "frames",
+    "codebook_count_error": "codebooks",
+    "codes_dtype_mismatch": "1",
+    "code_mismatch_rate": "1",
+    "code_root_errors": "codes",
+    "code_tie_rate": "1",
+    "code_margin": "1",
+    "code_late_frames": "frames",
+    "codebooks_moved": "codebooks",
+    "latent_nrmse": "1",
+    "sample_count_error": "samples",
+    "decode_nrmse": "1",
+    "spectral_distance_db": "dB",
+    "duration_ratio_error": "1",
+    "rms_ratio_octaves": "octaves",
+    "log_spectral_distance_db": "dB",
+    "envelope_decorrelation": "1",
+    "four_way_nrmse": "1",
+    "stream_root_errors": "codes",
+    "stream_max_abs": "1",
+    "batch_root_errors": "codes",
+    "again_mismatches": "codes",
+    "tap_nrmse": "1",
+    "taps_missing": "taps",
+}
+
+
+class Codec(Protocol):
+    """What an implementation of this task offers; all but the first two methods are optional."""
+
+    version: str
+
+    def encode(self, samples: NDArray[np.float32]) -> Mapping[str, NDArray[Any]]:
+        """[N] to `codes` [K, T] and, where offered, `latents`, `candidates` and `distances`."""
+
+    def decode(self, codes: NDArray[np.int64]) -> NDArray[np.float32]:
+        """[K, T] to [1920 T]."""
+
+    def encode_stream(self, samples: NDArray[np.float32], frames: Sequence[int]) -> NDArray[np.int64]:
+        """[1920 T] in chunks of so many frames, from a fresh state, to [K, T]."""
+
+    def decode_stream(self, codes: NDArray[np.int64], frames: Sequence[int]) -> NDArray[np.float32]:
+        """[K, T] in chunks of so many frames, from a fresh state, to [1920 T]."""
+
+    def encode_batch(self, samples: NDArray[np.float32]) -> NDArray[np.int64]:
+        """[B, N] to [B, K, T]."""
+
+    def taps(self, samples: NDArray[np.float32]) -> Mapping[str, NDArray[np.float32]]:
+        """Intermediate activations [channels, time] of encoding, then of decoding the own codes."""
+
+
+def stimuli(clips: Iterable[Clip]) -> list[Clip]:
+    """Every recording as one channel at 24 kHz, by soxr HQ before any implementation sees it; no test signals."""
+    made = []
+    for clip in clips:
+        if clip.scope != "clips":
+            continue
+        samples = clip.mono()
+        note = "" if clip.samples.ndim == 1 else f"mean of {len(clip.samples)} channels; "
+        if clip.rate_hz != RATE_HZ:
+            import soxr
+
+            samples = soxr.resample(samples, clip.rate_hz, RATE_HZ, quality="HQ").astype(np.float32)
+            note += f"{clip.rate_hz} to {RATE_HZ} Hz by soxr {soxr.__version__} HQ; "
+        made.append(dataclasses.replace(clip, samples=samples, rate_hz=RATE_HZ, origin=note + clip.origin))
+    return made
+
+
+def signals() -> list[Clip]:
+    """Short and odd lengths, silence, a sweep, and one sound that is longer than attention sees."""
+    frame = FRAME_SAMPLES
+    lengths = (1, frame - 1, frame, frame + 1, 3 * frame + 7, LONG_S * RATE_HZ)
+    made = [test_signals.noise(RATE_HZ, length, seed=length) for length in lengths]
+    return [*made, test_signals.silence(RATE_HZ, 0.5), test_signals.log_sweep(RATE_HZ, duration_s=1.0)]
+
+
+def chunkings(frames: int) -> dict[str, list[int]]:
+    """Ways to cut a stream: chunks of 1, 2 and 7 frames, and of a random number; the last one takes the rest."""
+    sizes = {"1": [1], "2": [2], "7": [7], "random": np.random.default_rng(frames).integers(1, 6, frames).tolist()}
+    made = {}
+    for name, cycle in sizes.items():
+        cut: list[int] = []
+        while sum(cut) < frames:
+            cut.append(min(cycle[len(cut) % len(cycle)], frames - sum(cut)))
+        made[name] = cut
+    return made
+
+
+def observe(implementation: Codec, clip: Clip) -> Outputs:
+    """Encode and decode one clip; on test signals also in streams, in a batch, again, and with taps."""
+    started = time.perf_counter()
+    encoded = dict(implementation.encode(clip.samples))
+    encode_s = time.perf_counter() - started
+    started = time.perf_counter()
+    tensors = {**encoded, "waveform": implementation.decode(encoded["codes"])}
+    timings = {"encode": encode_s, "decode": time.perf_counter() - started}
+    taps: Mapping[str, NDArray[Any]] = {}
+    if clip.scope == "signals":
+        tensors |= _otherwise(implementation, clip, encoded["codes"])
+        if hasattr(implementation, "taps") and len(clip.samples) <= TAPPED_SAMPLES:
+            taps = implementation.taps(clip.samples)
+    return Outputs(tensors, taps=taps, timings=timings)
+
+
+def observe_given(implementation: Codec, given: Mapping[str, NDArray[Any]]) -> Outputs:
+    """Decode the codes of the other side."""
+    return Outputs({"waveform": implementation.decode(given["codes"])})
+
+
+def _otherwise(implementation: Codec, clip: Clip, codes: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    """The same clip by other ways that must not matter."""
+    tensors: dict[str, NDArray[Any]] = {}
+    padded = np.pad(clip.samples, (0, -len(clip.samples) % FRAME_SAMPLES))
+    if STREAMED_SAMPLES[0] <= len(padded) <= STREAMED_SAMPLES[1]:
+        for name, frames in chunkings(len(padded) // FRAME_SAMPLES).items():
+            if hasattr(implementation, "encode_stream"):
+                tensors[f"stream_codes/{name}"] = implementation.encode_stream(padded, frames)
+            if hasattr(implementation, "decode_stream"):
+                tensors[f"stream_waveform/{name}"] = implementation.decode_stream(codes, frames)
+        if hasattr(implementation, "encode_batch"):
+            rows = [clip.samples, clip.samples[::-1], -clip.samples, np.roll(clip.samples, len(clip.samples) // 3)]
+            tensors["batch_codes"] = implementation.encode_batch(np.stack(rows[:BATCH_ROWS]))[0]
+    tensors["again_codes"] = implementation.encode(clip.samples)["codes"]
+    return tensors
+
+
+def compare(reference: Observation, port: Observation, clip: Clip) -> Iterator[Measurement]:
+    """Measure codes, latents, decoding, streams and taps. Raises NotComparable without codes."""
+    if "codes" not in port.tensors:
+        raise NotComparable(f"the port gives no codes; {'; '.join(port.warnings)}")
+    expected, obtained = reference.tensors["codes"], port.tensors["codes"]
+    if expected.ndim != 2 or obtained.ndim != 2 or len(obtained) > len(expected):
+        raise NotComparable(f"codes {list(obtained.shape)}, the reference's are {list(expected.shape)}")
+    frames = f"{obtained.shape[1]} frames, reference {expected.shape[1]}"
+    yield _measure("frame_count_error", "codes", abs(obtained.shape[1] - expected.shape[1]), frames)
+    counts = f"{len(obtained)} codebooks, reference {len(expected)}"
+    yield _measure("codebook_count_error", "codes", len(expected) - len(obtained), counts)
+    dtypes = f"{obtained.dtype}, reference {expected.dtype}"
+    yield _measure("codes_dtype_mismatch", "codes", obtained.dtype != expected.dtype, dtypes)
+    yield from _compare_codes(reference, port)
+    if "latents" in reference.tensors and "latents" in port.tensors:
+        yield _nrmse("latent_nrmse", "latents", reference.tensors["latents"], port.tensors["latents"])
+    if "waveform" in reference.tensors and len(obtained) == len(expected):
+        yield from _compare_decoding(reference, port, clip)
+    yield from _compare_otherwise(reference, port)
+    if port.taps and reference.taps:
+        yield from _compare_taps(reference, port)
+
+
+CODE_METRICS = (
+    "code_mismatch_rate", "code_root_errors", "code_tie_rate", "code_margin", "code_late_frames", "codebooks_moved",
+)  # fmt: skip
+
+
+def _compare_codes(reference: Observation, port: Observation) -> Iterator[Measurement]:
+    obtained = port.tensors["codes"]
+    names = ("codes", "candidates", "distances")
+    expected, near, distances = (reference.tensors[name][: len(obtained)] for name in names)
+    try:
+        found = metrics.classify(expected, obtained, near, distances, TIE_MARGIN)
+    except NotComparable as reason:
+        for metric in CODE_METRICS:
+            yield _measure(metric, "codes", float("nan"), str(reason), invalid=True)
+        return
+    for codebook, rate in enumerate(metrics.match_rates(expected, obtained)):
+        yield _measure("code_mismatch_rate", f"codebook {codebook}", 1 - rate)
+    counts = {kind: found.count(kind) for kind in (metrics.TIE, metrics.ROOT, metrics.CASCADE)}
+    detail = (
+        f"{counts[metrics.TIE]} ties, {counts[metrics.ROOT]} roots, {counts[metrics.CASCADE]} cascades "
+        f"of {expected.size} codes{_first(found.first_mismatch, 'first mismatch')}"
+    )
+    yield _measure("code_mismatch_rate", "all", float((expected != obtained).mean()), detail)
+    root = _describe_root(found, expected, obtained)
+    yield _measure("code_root_errors", "codes", counts[metrics.ROOT], root)
+    yield _measure("code_tie_rate", "codes", counts[metrics.TIE] / expected.size)
+    own = found.margins[~np.isnan(found.margins)]
+    yield _measure("code_margin", "codes", own.max(initial=0.0), f"{own.max(initial=0.0) / TIE_MARGIN:.3g} floors")
+    late = metrics.late_frames(expected, obtained)
+    yield _measure("code_late_frames", "codes", abs(late), f"late by {late} frames" if late else "")
+    moved = metrics.moved_codebooks(expected, obtained)
+    shown = ", ".join(f"{own} holds {other}" for own, other in moved.items())
+    yield _measure("codebooks_moved", "codes", len(moved), shown)
+
+
+def _first(place: tuple[int, int] | None, what: str) -> str:
+    return "" if place is None else f"; {what} in frame {place[0]} ({_time(place[0])}), codebook {place[1]}"
+
+
+def _time(frame: int) -> str:
+    return f"{frame * FRAME_SAMPLES / RATE_HZ:.2f} s"
+
+
+def _describe_root(found: metrics.CodeComparison, expected: NDArray[Any], obtained: NDArray[Any]) -> str:
+    if (place := found.first_root) is None:
+        return ""
+    frame, codebook = place
+    margin = found.margins[codebook, frame] / TIE_MARGIN
+    least = "at least " if found.bounded[codebook, frame] else ""
+    after = int((found.grid[:, frame] == metrics.CASCADE).sum())
+    entries = f"entry {obtained[codebook, frame]}, reference {expected[codebook, frame]}"
+    return (
+        f"first root in frame {frame} ({_time(frame)}), codebook {codebook}: {entries}, margin {least}{margin:.3g} "
+        f"floors; {after} cascades in the frame"
+    )
+
+
+def _compare_decoding(reference: Observation, port: Observation, clip: Clip) -> Iterator[Measurement]:
+    """The port's decoder on the reference's codes, and the four ways to pair encoders and decoders."""
+    own = port.tensors.get("waveform")
+    if own is None:
+        raise NotComparable(f"the port gives no waveform; {'; '.join(port.warnings)}")
+    expected = reference.tensors["waveform"]
+    given = port.tensors.get(f"{GIVEN}waveform")
+    if given is None:
+        return
+    lengths = f"{given.shape[-1]} samples, reference {expected.shape[-1]}"
+    yield _measure("sample_count_error", "waveform", abs(given.shape[-1] - expected.shape[-1]), lengths)
+    yield _nrmse("decode_nrmse", "waveform", expected, given)
+    back = reference.tensors.get(f"{GIVEN}waveform")
+    ways = {
+        "port codes, port decoder": own,
+        "reference codes, port decoder": given,
+        "port codes, reference decoder": back,
+    }
+    for name, waveform in ways.items():
+        if waveform is not None:
+            yield _nrmse("four_way_nrmse", name, expected, waveform)
+    if clip.scope == "clips":
+        yield from _compare_speech(expected, given)
+
+
+def _compare_speech(expected: NDArray[Any], obtained: NDArray[Any]) -> Iterator[Measurement]:
+    """The published whole-answer gate and the companions that see order and content."""
+    fit = speech.describe_fit(*speech.fit_gain_and_lag(expected, obtained))
+    place = "waveform"
+    yield _measure("spectral_distance_db", place, speech.spectral_distance_db(expected, obtained), fit)
+    yield _measure("duration_ratio_error", place, abs(speech.duration_ratio(expected, obtained) - 1))
+    ratio = speech.rms_ratio(expected, obtained)
+    yield _measure("rms_ratio_octaves", place, abs(np.log2(ratio)) if ratio > 0 else np.inf, f"ratio {ratio:.4g}")
+    distance = speech.frame_log_spectral_distance_db(expected, obtained, RATE_HZ)
+    yield _measure("log_spectral_distance_db", place, distance, fit)
+    yield _measure("envelope_decorrelation", place, 1 - speech.envelope_correlation(expected, obtained, RATE_HZ))
+
+
+def _compare_otherwise(reference: Observation, port: Observation) -> Iterator[Measurement]:
+    """The port's streams, batch and second run against its own whole; ties by the reference's margins."""
+    whole = port.tensors["codes"]
+    near, distances = (reference.tensors[name][: len(whole)] for name in ("candidates", "distances"))
+    for name, tensor in sorted(port.tensors.items()):
+        kind, _, _ = name.partition("/")
+        if metric := {"stream_codes": "stream_root_errors", "batch_codes": "batch_root_errors"}.get(kind):
+            try:
+                found = metrics.classify(whole, tensor, near, distances, TIE_MARGIN)
+            except NotComparable as reason:
+                yield _measure(metric, name, float("nan"), str(reason), invalid=True)
+            else:
+                yield _measure(metric, name, found.count(metrics.ROOT), _describe_root(found, whole, tensor))
+        elif kind == "stream_waveform":
+            yield _max_abs("stream_max_abs", name, port.tensors["waveform"], tensor)
+        elif kind == "again_codes":
+            same = tensor.shape == whole.shape
+            value = float((tensor != whole).sum()) if same else float("nan")
+            yield _measure("again_mismatches", name, value, "" if same else f"{tensor.shape}", invalid=not same)
+
+
+def _compare_taps(reference: Observation, port: Observation) -> Iterator[Measurement]:
+    missing = [tap for tap in reference.taps if tap not in port.taps]
+    yield _measure("taps_missing", "taps", len(missing), f"not in the port: {missing}" if missing else "")
+    for tap in reference.taps:
+        if tap not in missing:
+            place = TAP_PREFIX + tap
+            yield _nrmse("tap_nrmse", place, reference.tensors[place], port.tensors[place])
+
+
+def _nrmse(metric: str, place: str, expected: NDArray[Any], obtained: NDArray[Any]) -> Measurement:
+    """Root mean square error over the reference's own root mean square."""
+    try:
+        error = compare_tensors(expected, obtained)
+    except NotComparable as reason:
+        return _measure(metric, place, float("nan"), str(reason), invalid=True)
+    return _measure(metric, place, np.sqrt(error.nmse), f"largest at {list(error.worst_index)}")
+
+
+def _max_abs(metric: str, place: str, expected: NDArray[Any], obtained: NDArray[Any]) -> Measurement:
+    try:
+        error = compare_tensors(expected, obtained)
+    except NotComparable as reason:
+        return _measure(metric, place, float("nan"), str(reason), invalid=True)
+    return _measure(metric, place, error.max_abs, f"largest at {list(error.worst_index)}")
+
+
+def _measure(metric: str, place: str, value: float, detail: str = "", invalid: bool = False) -> Measurement:
+    return Measurement(metric, METRICS[metric], place, float(value), detail, "invalid" if invalid else "measured")
