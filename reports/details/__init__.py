@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from harness.clips import Clip
 from reports.audio import Assets
-from reports.details import resampler, voice_activity
+from reports.details import codec, resampler, voice_activity
 from reports.details.panels import Panel, Sides
 from reports.stored import Row
 
@@ -33,6 +33,7 @@ def _nothing(assets: Assets, clip: Clip, sides: Sides, rows: Sequence[Row]) -> l
 
 
 DRAWINGS = {
+    "codec": Drawing(codec.LEAD, codec.draw),
     "resampler": Drawing(resampler.LEAD, resampler.draw),
     "voice-activity": Drawing(voice_activity.LEAD, voice_activity.draw),
 }
