@@ -1,6 +1,7 @@
 """Our port of the Mimi codec in functions of torch: encoder, quantiser, decoder and streaming.
 
-24 kHz in frames of 1920 samples, 12.5 a second. Everything is one stream: the whole is a single chunk from fresh state.
+24 kHz in frames of 1920 samples, 12.5 a second. Everything is one stream from fresh state, the whole too: it is run in
+blocks of 50 frames, which is faster than at once and bounds the memory for a recording of any length.
 
     samples              zero-padded at the right to whole frames                           [B, 1, 1920 T]
     encoder              causal convolutions, strides 4, 5, 6, 8                            [B, 512, 2 T]
@@ -33,6 +34,7 @@ ROPE_BASE = 10000.0
 CONTEXT = 250
 USAGE_FLOOR = 1e-5
 CANDIDATES = 8
+BLOCK_FRAMES = 50
 
 State = dict[str, Any]
 Watch = Callable[[str, Tensor], None]
@@ -98,30 +100,40 @@ class Torch:
     @torch.inference_mode()
     def taps(self, samples: NDArray[np.float32]) -> dict[str, NDArray[np.float32]]:
         """Every stage's output [channels, time] of encoding and of decoding the own codes."""
-        seen: dict[str, Tensor] = {}
-        latents = self._latents(_tensor(samples)[None, None], {}, seen.__setitem__)
+        seen: dict[str, list[Tensor]] = {}
+
+        def watch(name: str, block: Tensor) -> None:
+            seen.setdefault(name, []).append(block[0].float())
+
+        latents = self._latents(_tensor(samples)[None, None], {}, watch)
         codes, *_ = quantise(latents.float(), self._weights, self._entries)
-        self._waveform(codes, {}, seen.__setitem__)
-        return {name: value[0].float().numpy().copy() for name, value in seen.items()}
+        self._waveform(codes, {}, watch)
+        return {name: torch.cat(blocks, -1).numpy() for name, blocks in seen.items()}
 
     def _latents(self, samples: Tensor, state: State, watch: Watch = lambda *_: None) -> Tensor:
         """[B, 1, N] to [B, 512, T], before quantisation."""
         w = self._weights
-        x = seanet(pad_input(samples).to(self.dtype), "encoder", ENCODER, w, state, watch)  # [B, 512, 2T]
-        x = transformer(x, "encoder_transformer", w, state, watch)
-        x = conv(x, w["downsample.conv.conv.conv.weight"], None, 2, state, "downsample", pad_first)  # [B, 512, T]
-        watch("downsample", x)
-        return x
+        latents = []
+        for x in pad_input(samples).to(self.dtype).split(FRAME_SAMPLES * BLOCK_FRAMES, -1):
+            x = seanet(x, "encoder", ENCODER, w, state, watch)  # [B, 512, 2T]
+            x = transformer(x, "encoder_transformer", w, state, watch)
+            x = joined(x, 2, state, "downsample", pad_first)  # [B, 512, 2 + 2T]
+            x = F.conv1d(x, w["downsample.conv.conv.conv.weight"], None, 2)  # [B, 512, T]
+            watch("downsample", x)
+            latents.append(x)
+        return torch.cat(latents, -1)
 
     def _waveform(self, codes: Tensor, state: State, watch: Watch = lambda *_: None) -> Tensor:
         """[B, K, T] to [B, 1, 1920 T]."""
         w = self._weights
-        x = dequantise(codes, w, self._entries).to(self.dtype)  # [B, 512, T]
-        watch("quantized", x)
-        x = upsample(x, w["upsample.convtr.convtr.convtr.weight"], state)  # [B, 512, 2T]
-        watch("upsample", x)
-        x = transformer(x, "decoder_transformer", w, state, watch)
-        return decode_seanet(x, w, state, watch)
+        parts = []
+        for x in dequantise(codes, w, self._entries).to(self.dtype).split(BLOCK_FRAMES, -1):
+            watch("quantized", x)
+            x = upsample(x, w["upsample.convtr.convtr.convtr.weight"], state)  # [B, 512, 2T]
+            watch("upsample", x)
+            x = transformer(x, "decoder_transformer", w, state, watch)
+            parts.append(decode_seanet(x, w, state, watch))  # [B, 1, 1920 T]
+        return torch.cat(parts, -1)
 
 
 class Bfloat16(Torch):
@@ -145,18 +157,16 @@ def pad_input(samples: Tensor) -> Tensor:
 
 
 def seanet(x: Tensor, part: str, layers: Mapping[int, Any], w: Weights, state: State, watch: Watch) -> Tensor:
-    """The convolutions of the encoder or the decoder."""
+    """The convolutions of the encoder or the decoder; before all but the first an ELU. [B, C, T] to [B, C', T']."""
     for index, (kind, stride) in layers.items():
         name = f"{part}.model.{index}"
         if kind == "block":
-            y = conv(F.elu(x), *_both(w, f"{name}.block.1.conv.conv"), 1, state, f"{name}.1")  # [B, C/2, T]
-            x = x + conv(F.elu(y), *_both(w, f"{name}.block.3.conv.conv"), 1, state, f"{name}.3")  # [B, C, T]
+            y = conv(x, *_both(w, f"{name}.block.1.conv.conv"), 1, state, f"{name}.1")  # [B, C/2, T]
+            x = F.conv1d(F.elu_(y), *_both(w, f"{name}.block.3.conv.conv")).add_(x)  # [B, C, T]
+        elif kind == "up":
+            x = transposed(F.elu(x), *_both(w, f"{name}.convtr.convtr"), stride, state, name)  # [B, C', sT]
         else:
-            x = F.elu(x) if index else x
-            if kind == "up":
-                x = transposed(x, *_both(w, f"{name}.convtr.convtr"), stride, state, name)  # [B, C', sT]
-            else:
-                x = conv(x, *_both(w, f"{name}.conv.conv"), stride, state, name)  # [B, C', T/s]
+            x = conv(x, *_both(w, f"{name}.conv.conv"), stride, state, name, elu=index > 0)  # [B, C', T/s]
         watch(f"{part}.{index}", x)
     return x
 
@@ -176,22 +186,17 @@ def pad_first(x: Tensor, amount: int) -> Tensor:
     return F.pad(x, (amount, 0), mode="replicate")
 
 
-def conv(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    stride: int,
-    state: State,
-    name: str,
-    pad: Callable[[Tensor, int], Tensor] = pad_zero,
-) -> Tensor:
-    """Causal: the last kernel − stride values of the chunk before, or padding, stand in front. x: [B, C, T]."""
-    amount = weight.shape[-1] - stride
-    if not amount:
-        return F.conv1d(x, weight, bias, stride)
-    x = torch.cat([state[name], x], 2) if name in state else pad(x, amount)
-    state[name] = x[..., x.shape[-1] - amount :]
-    return F.conv1d(x, weight, bias, stride)
+def joined(x: Tensor, amount: int, state: State, name: str, pad: Callable[[Tensor, int], Tensor] = pad_zero) -> Tensor:
+    """A new tensor: so many values of the chunk before, or padding, in front of x. [B, C, T] to [B, C, amount + T]."""
+    x = torch.cat([state[name], x], -1) if name in state else pad(x, amount)
+    state[name] = x[..., x.shape[-1] - amount :].clone()  # a view would keep the whole chunk, and share its ELU
+    return x
+
+
+def conv(x: Tensor, weight: Tensor, bias: Tensor, stride: int, state: State, name: str, elu: bool = True) -> Tensor:
+    """Causal: kernel − stride values stand in front. Padding is silence before ELU and after, so ELU comes second."""
+    x = joined(x, weight.shape[-1] - stride, state, name)
+    return F.conv1d(F.elu_(x) if elu else x, weight, bias, stride)
 
 
 def transposed(
@@ -202,9 +207,9 @@ def transposed(
     beyond = weight.shape[-1] - stride
     if name in state:
         y[..., :beyond] += state[name]
-    state[name] = y[..., y.shape[-1] - beyond :]
-    y = y[..., : y.shape[-1] - beyond]
-    return y if bias is None else y + bias[:, None]
+    state[name] = y[..., y.shape[-1] - beyond :].clone()
+    y = y[..., : y.shape[-1] - beyond]  # [B, C', sT]
+    return y if bias is None else y.add_(bias[:, None])
 
 
 def upsample(x: Tensor, weight: Tensor, state: State) -> Tensor:
@@ -214,7 +219,7 @@ def upsample(x: Tensor, weight: Tensor, state: State) -> Tensor:
 
 def transformer(x: Tensor, part: str, w: Weights, state: State, watch: Watch) -> Tensor:
     """Eight layers before whose branches the values are normalised. [B, 512, T] to the same."""
-    x = x.transpose(1, 2)  # [B, T, 512]
+    x = x.transpose(1, 2).contiguous()  # [B, T, 512]
     start = state.get(part, 0)
     positions = torch.arange(start, start + x.shape[1])  # [T]
     for layer in range(LAYERS):
@@ -248,8 +253,8 @@ def attention(x: Tensor, positions: Tensor, name: str, w: Weights, state: State)
     """Causal, over the present and CONTEXT − 1 steps before. x: [B, T, 512]."""
     batch, steps, _ = x.shape
     packed = F.linear(x, w[f"{name}.self_attn.in_proj_weight"]).view(batch, steps, 3, HEADS, -1)
-    q, k, v = packed.permute(2, 0, 3, 1, 4)  # each [B, 8, T, 64]
-    q, k = rotate(q, positions), rotate(k, positions)
+    packed = packed.permute(2, 0, 3, 1, 4)  # [3, B, 8, T, 64]
+    (q, k), v = rotate(packed[:2], positions), packed[2]  # each [B, 8, T, 64]
     if name in state:
         k, v = (torch.cat(pair, 2) for pair in zip(state[name], (k, v), strict=True))  # [B, 8, before + T, 64]
     state[name] = (k[:, :, -CONTEXT:], v[:, :, -CONTEXT:])
@@ -264,12 +269,12 @@ def visible(delta: Tensor) -> Tensor:
 
 
 def rotate(x: Tensor, positions: Tensor) -> Tensor:
-    """Rotary positions on neighbouring pairs, angles in float32. x: [B, 8, T, 64]."""
+    """Rotary positions on neighbouring pairs, angles in float32. x: [..., T, 64]."""
     half = x.shape[-1] // 2
     rates = torch.exp(torch.arange(half).float() * (-np.log(ROPE_BASE) / half))  # [32]
     angles = positions[:, None].float() * rates  # [T, 32]
     cos, sin = angles.cos(), angles.sin()
-    real, imaginary = x.float().unflatten(-1, (half, 2)).unbind(-1)  # [B, 8, T, 32]
+    real, imaginary = x.float().unflatten(-1, (half, 2)).unbind(-1)  # each [..., T, 32]
     turned = (real * cos - imaginary * sin, real * sin + imaginary * cos)
     return torch.stack(turned, -1).flatten(-2).to(x.dtype)
 
@@ -282,20 +287,9 @@ def codebook(embedding_sum: Tensor, cluster_usage: Tensor) -> Tensor:
 def nearest(x: Tensor, entries: Tensor) -> tuple[Tensor, Tensor]:
     """Indices and Euclidean distances of the 8 nearest entries, nearest first. x: [B, T, 256]; gives [B, T, 8]."""
     distances = torch.cdist(x, entries[None])  # [B, T, 2048]
-    found = distances.topk(CANDIDATES, largest=False)
-    first = distances.argmin(-1, keepdim=True)  # among equals the first, which topk does not promise
-    indices = torch.where(found.indices[..., :1] == first, found.indices, _to_front(found.indices, first))
+    first = distances.argmin(-1, keepdim=True)  # [B, T, 1]; among equals the lowest, which topk does not promise
+    indices = distances.scatter(-1, first, -1.0).topk(CANDIDATES, largest=False).indices  # [B, T, 8]
     return indices, distances.gather(-1, indices)
-
-
-def _to_front(indices: Tensor, first: Tensor) -> Tensor:
-    """The same indices with one of them, or a new one instead of the last, in front."""
-    rank = torch.where(indices == first, -1, torch.arange(indices.shape[-1]))
-    replaced = torch.cat(
-        [indices[..., :-1], torch.where((indices == first).any(-1, True), indices[..., -1:], first)], -1
-    )
-    rank = torch.where(replaced == first, -1, rank)
-    return replaced.gather(-1, rank.argsort(-1))
 
 
 def chains() -> tuple[tuple[str, range], ...]:

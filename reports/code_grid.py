@@ -75,6 +75,11 @@ class Codes:
         """All that is known of a cell that is a tie or a root."""
         return f"{self.place(frame, codebook)}: {self.entries(frame, codebook)}, {self.margin(frame, codebook)}"
 
+    def summary(self, frame: int, codebook: int) -> str:
+        """The same in fewer words, for a note."""
+        entries = f"entry {self.port[codebook, frame]}, reference {self.reference[codebook, frame]}"
+        return f"{self.place(frame, codebook)}, {entries}, {self.margin(frame, codebook)}"
+
 
 def counted(count: int, kind: int) -> str:
     """A number of codes of a kind, in words."""

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from harness.clips import Clip
-from harness.metrics.codes import ROOT, classify
+from harness.metrics.codes import ROOT, TIE, classify
 from harness.metrics.tensors import NotComparable
 from harness.observations import TAP_PREFIX
 from reports.audio import Assets, Player, player
@@ -54,6 +54,8 @@ def _codes(sides: Sides) -> tuple[Codes | None, str]:
         return None, f"codes of shapes {list(expected.shape)} and {list(obtained.shape)} cannot be compared"
     codebooks, frames = (min(sizes) for sizes in zip(expected.shape, obtained.shape, strict=True))
     common = np.s_[:codebooks, :frames]
+    if not codebooks or not frames:
+        return None, f"no codes in common: shapes {list(obtained.shape)}, reference {list(expected.shape)}"
     nearest = _nearest(sides.reference.tensors, expected)
     near, distances = (nearest[0][common], nearest[1][common]) if nearest else (None, None)
     try:
@@ -61,11 +63,8 @@ def _codes(sides: Sides) -> tuple[Codes | None, str]:
     except NotComparable as reason:
         return None, str(reason)
     notes = [] if nearest else ["no distances from the reference, so that ties count as roots"]
-    for name, axis, shared in (("codebooks", 0, codebooks), ("frames", 1, frames)):
-        if expected.shape[axis] != obtained.shape[axis]:
-            notes.append(
-                f"{obtained.shape[axis]} {name}, reference {expected.shape[axis]}: only the first {shared} drawn"
-            )
+    if expected.shape != obtained.shape:
+        notes.append(f"shape {list(obtained.shape)}, reference {list(expected.shape)}: only what both have is drawn")
     codes = Codes(expected[common], obtained[common], found, TIE_MARGIN, FRAME_SAMPLES / RATE_HZ)
     return codes, "; ".join(notes)
 
@@ -82,13 +81,12 @@ def _grid(codes: Codes, problem: str) -> Panel:
     codebooks, frames = codes.reference.shape
     found = codes.found
     counts = ", ".join(counted(found.count(kind), kind) for kind in NAMES)
-    notes = [f"{codebooks} codebooks × {frames} frames: {counts}"]
+    notes = [f"{codebooks} codebooks × {frames} frames: {counts}", problem]
     first, root = codes.first_mismatch, found.first_root
     if first and first != root:
-        notes.append(f"first divergence, a tie: {codes.describe(*first)}")
+        notes.append(f"first divergence, a tie: {codes.summary(*first)}")
     if root:
-        notes.append(f"first {'divergence, a ' if first == root else ''}root: {codes.describe(*root)}")
-    notes.append(problem)
+        notes.append(f"first {'divergence, a ' if first == root else ''}root: {codes.summary(*root)}")
     legend = tuple((name, STYLES[kind]) for kind, name in NAMES.items())
     return Panel("Codes", "; ".join(note for note in notes if note), code_grid(codes), legend=legend)
 
@@ -119,9 +117,10 @@ def _blame(errors: Mapping[str, float], codes: Codes | None) -> str:
     if absent := [half for half, place in halves.items() if place not in errors]:
         return f"nothing is blamed: no measurement of {' and '.join(absent)} alone"
     blamed = [half for half, place in halves.items() if not errors[place] <= BLAMED_NRMSE]
-    only_ties = codes is not None and not codes.found.count(ROOT) and "the encoder" in blamed
     words = {0: "neither", 1: "".join(blamed), 2: "both"}[len(blamed)]
-    return f"to blame (above {number(BLAMED_NRMSE)}): {words}" + (", the encoder only by ties" if only_ties else "")
+    if "the encoder" in blamed and codes is not None and codes.found.count(TIE) and not codes.found.count(ROOT):
+        words += ", by ties alone" if len(blamed) == 1 else ", the encoder by ties alone"
+    return f"to blame (above {number(BLAMED_NRMSE)}): {words}"
 
 
 def _table(own: Mapping[str, Row]) -> Markup:

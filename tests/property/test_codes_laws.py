@@ -128,6 +128,14 @@ def test_constant_codes_are_never_late_nor_moved(seed, frames, codebooks, port_i
     assert codes.moved_codebooks(any_codes, silent) == {}
 
 
+@given(SEEDS, CODEBOOKS, st.booleans())
+def test_silence_that_only_one_end_gets_right_is_not_late(seed, codebooks, port_is_constant):
+    silent = np.full((codebooks, 8), 7)
+    half = silent.copy()
+    half[:, :4] = np.random.default_rng(seed).integers(8, ENTRIES, (codebooks, 4))
+    assert codes.late_frames(*((half, silent) if port_is_constant else (silent, half))) == 0
+
+
 @given(SEEDS, st.permutations(range(6)))
 def test_exchanged_codebooks_are_named(seed, order):
     reference = np.random.default_rng(seed).integers(0, ENTRIES, (6, 20))

@@ -19,10 +19,11 @@ from reports.code_grid import Codes, code_grid, margin_plot
 from reports.details import DRAWINGS
 from reports.details.codec import draw
 from reports.details.panels import Panel, Sides
-from reports.stored import number
+from reports.stored import bounded, number
 
 FRAME_S = FRAME_SAMPLES / RATE_HZ
 ENTRIES = 2048
+NOTE_CHARACTERS = 400  # of clip.html.j2
 Tensors = dict[str, np.ndarray]
 
 
@@ -93,11 +94,11 @@ def test_note_counts_what_was_planted_and_says_where_it_begins(tmp_path: Path):
     assert "32 codebooks × 50 frames: 1571 matches, 1 tie, 2 roots, 26 cascades" in panel.note
     tie, root = reference["codes"][31, 10], reference["codes"][5, 20]
     assert (
-        f"first divergence, a tie: frame 10 (0.80 s), codebook 31: reference's entry {tie}, "
-        f"port's entry {(tie + 1) % ENTRIES}, margin 0.5 × tie limit"
+        f"first divergence, a tie: frame 10 (0.80 s), codebook 31, entry {(tie + 1) % ENTRIES}, "
+        f"reference {tie}, margin 0.5 × tie limit"
     ) in panel.note
     assert (
-        f"first root: frame 20 (1.60 s), codebook 5: reference's entry {root}, port's entry {(root + 2) % ENTRIES}, "
+        f"first root: frame 20 (1.60 s), codebook 5, entry {(root + 2) % ENTRIES}, reference {root}, "
         f"margin {number(0.5 / TIE_MARGIN)} × tie limit"
     ) in panel.note
     assert [name for name, _ in panel.legend] == ["match", "tie", "root", "cascade"]
@@ -201,19 +202,21 @@ def test_margins_stand_on_their_side_of_the_limit():
     assert titles(str(figure), "code-root")[0].endswith(f"margin at least {number(3 / TIE_MARGIN)} × tie limit")
 
 
-@pytest.mark.parametrize("distance", [0.0, np.inf, 1e-300])
-def test_margins_without_a_logarithm_are_drawn(distance: float):
+@pytest.mark.parametrize("distance", [0.0, 1e-300, np.inf])
+@pytest.mark.parametrize("rank", [1, 2])
+def test_margins_without_a_logarithm_are_drawn_at_an_edge(distance: float, rank: int):
     reference = reference_side()
     reference["distances"] = reference["distances"].copy()
+    # Two entries equally near: a margin of 0; the third is immeasurably farther.
     reference["distances"][31, 10, :2] = distance
     port = reference["codes"].copy()
-    for place, rank in (((31, 10), 1), ((31, 10), 2)):
-        port[place] = reference["candidates"][(*place, rank)]
-        codes = compared(reference, port)
-        ElementTree.fromstring(code_grid(codes))
-        figure = margin_plot(codes)
-        assert figure is None or "nan" not in figure.lower()
-        assert figure is None or ElementTree.fromstring(figure) is not None
+    port[31, 10] = reference["candidates"][31, 10, rank]
+    codes = compared(reference, port)
+    ElementTree.fromstring(code_grid(codes))
+    figure = margin_plot(codes)
+    assert (figure is None) == bool(np.isnan(codes.found.margins[31, 10]))
+    for element in ElementTree.fromstring(figure).iter() if figure else ():
+        assert not re.search("nan|inf", " ".join(element.get(name, "") for name in ("d", "cx", "cy", "x1", "y1")))
 
 
 @pytest.mark.parametrize(
@@ -238,7 +241,9 @@ def test_an_encoder_that_differs_by_ties_alone_is_blamed_with_that_excuse(tmp_pa
     port = reference["codes"].copy()
     port[31, 10] = reference["candidates"][31, 10, 1]
     panel = drawn(tmp_path, reference, {"codes": port}, four_way(0.02, 0.0))["Encoder or decoder"]
-    assert panel.note.endswith("the encoder, the encoder only by ties")
+    assert panel.note.endswith("the encoder, by ties alone")
+    panel = drawn(tmp_path, reference, {"codes": port}, four_way(0.02, 0.5))["Encoder or decoder"]
+    assert panel.note.endswith("both, the encoder by ties alone")
 
 
 def test_four_way_table_has_each_error_in_its_place(tmp_path: Path):
@@ -288,8 +293,19 @@ def test_fewer_codebooks_and_frames_are_stated(tmp_path: Path):
     reference = reference_side()
     panel = drawn(tmp_path, reference, {"codes": planted(reference)[:8, :49]})["Codes"]
     assert panel.note.startswith("8 codebooks × 49 frames: ")
-    assert "8 codebooks, reference 32: only the first 8 drawn" in panel.note
-    assert "49 frames, reference 50: only the first 49 drawn" in panel.note
+    assert "shape [8, 49], reference [32, 50]: only what both have is drawn" in panel.note
+
+
+def test_the_longest_note_is_shown_whole(tmp_path: Path):
+    reference = reference_side(32, 4500)
+    reference["codes"] = np.full_like(reference["codes"], 1000)
+    reference["candidates"] = np.broadcast_to(1000 + np.arange(8), (32, 4500, 8))
+    port = reference["codes"][:31, :4499].copy()
+    port[30, 4400], port[29, 4401:] = 1001, 2000
+    note = drawn(tmp_path, reference, {"codes": port})["Codes"].note
+    assert "shape [31, 4499], reference [32, 4500]" in note
+    assert "first root: frame 4401" in note
+    assert bounded(note, NOTE_CHARACTERS) == note
 
 
 def test_without_distances_nothing_passes_for_a_tie(tmp_path: Path):
