@@ -62,6 +62,18 @@ class Clip:
         return self.samples if self.samples.ndim == 1 else self.samples.mean(axis=0, dtype=np.float32)
 
 
+def one_channel(clip: Clip, rate_hz: int) -> Clip:
+    """The clip as one channel at a rate, converted by soxr HQ before any implementation sees it; `origin` says so."""
+    samples = clip.mono()
+    note = "" if clip.samples.ndim == 1 else f"mean of {len(clip.samples)} channels; "
+    if clip.rate_hz != rate_hz:
+        import soxr
+
+        samples = soxr.resample(samples, clip.rate_hz, rate_hz, quality="HQ").astype(np.float32)
+        note += f"{clip.rate_hz} to {rate_hz} Hz by soxr {soxr.__version__} HQ; "
+    return replace(clip, samples=samples, rate_hz=rate_hz, origin=note + clip.origin)
+
+
 def load_clips(folder: Path, golden: bool = False) -> list[Clip]:
     """Read a folder of clips, in the order of its `clips.toml`, else by file name.
 

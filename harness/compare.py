@@ -16,7 +16,7 @@ from harness.metrics.tensors import NotComparable
 from harness.observations import Observation, read_observation
 from harness.plan import GIVEN, Pair, bare, variant_of
 from harness.runs import Run
-from harness.tasks import Task, load_task
+from harness.tasks import Task, exchanged_by, load_task
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,16 +79,18 @@ def compare_clip(run: Run, task: Task, pair: Pair, clip: Clip) -> Iterator[Measu
         yield Measurement(ANY_METRIC, "", pair.port, float("nan"), problem, "missing")
         return
     try:
-        yield from task.compare(*_with_given(run, task, pair, reference, port), clip)
+        yield from task.compare(*with_given(run, exchanged_by(task), pair, reference, port), clip)
     except NotComparable as error:
         yield Measurement(ANY_METRIC, "", pair.port, float("nan"), str(error), "invalid")
 
 
-def _with_given(
-    run: Run, task: Task, pair: Pair, reference: Observation, port: Observation
+def with_given(
+    run: Run, names: Sequence[str], pair: Pair, reference: Observation, port: Observation
 ) -> tuple[Observation, Observation]:
-    """Both sides with what each made of the other's product, which is its own output when the products are equal."""
-    names = getattr(task, "EXCHANGED", ())
+    """Both sides with what each made of the other's product, which is its own output when the products are equal.
+
+    names: the tensors that are the product, `EXCHANGED` of the task.
+    """
     if not names or not all(name in side.tensors for name in names for side in (reference, port)):
         return reference, port
     same = all(np.array_equal(reference.tensors[name], port.tensors[name]) for name in names)
@@ -96,7 +98,8 @@ def _with_given(
     consumers = (reference, f"{pair.reference}{GIVEN}-{pair.port.partition('/')[2]}"), (port, pair.port + GIVEN)
     for own, name in consumers:
         folder = run.observation(name, own.clip)
-        other = own if same else read_observation(folder) if folder.is_dir() else None
+        stored = pair.kind == "fresh" and not same and folder.is_dir()
+        other = own if same else read_observation(folder) if stored else None
         given = {f"given/{key}": tensor for key, tensor in other.tensors.items()} if other else {}
         made.append(dataclasses.replace(own, tensors={**own.tensors, **given}))
     return made[0], made[1]

@@ -22,7 +22,7 @@ from harness.observations import read_observation
 from harness.plan import GIVEN, REPEAT, Execution, FamilyPlan
 from harness.runners.process import Worker, WorkerLost
 from harness.runs import Run, clip_fields
-from harness.tasks import load_task
+from harness.tasks import exchanged_by, load_task
 
 FAILED_CLIPS_IN_REASON = 3
 
@@ -168,7 +168,7 @@ def _note_ready(outcome: Outcome, ready: dict[str, Any]) -> bool:
 
 def exchanged(run: Run, plan: FamilyPlan, port: str, clip: Clip) -> Path | None:
     """The reference's observation whose product a port is to be given too, None when it made the same itself."""
-    names = getattr(load_task(plan.family.task), "EXCHANGED", ())
+    names = exchanged_by(load_task(plan.family.task))
     bases = [pair.reference for pair in plan.pairs if pair.port == port and pair.kind == "fresh"]
     folders = [run.observation(side, clip.id) for side in (*bases[:1], port)]
     if not names or len(folders) < 2 or not all(folder.is_dir() for folder in folders):

@@ -16,8 +16,8 @@ from typing import Any
 from markupsafe import Markup
 
 from harness.clips import Clip
-from harness.compare import ANY_METRIC
-from harness.plan import FROZEN, REPEAT, bare, execution_of
+from harness.compare import ANY_METRIC, with_given
+from harness.plan import FROZEN, REPEAT, Pair, bare, execution_of
 from harness.verdicts import worst
 from reports.audio import Assets
 from reports.details import DRAWINGS, UNDRAWN, Drawing
@@ -309,5 +309,6 @@ def _clip(
     if clip is None:
         problem = problem or "the clip's samples are not in the run"
     elif reference and port:
+        reference, port = with_given(stored.run, drawing.exchanged, Pair(*key, "fresh"), reference, port)
         panels = drawing.draw(assets, clip, Sides(reference, port), rows)
     return ClipView(row.clip, clip, bool(row.failing), rows, panels, problem)

@@ -57,6 +57,12 @@ class CodeComparison:
         """How many codes are of this kind."""
         return int(np.count_nonzero(self.grid == kind))
 
+    def only(self, places: NDArray[np.bool_]) -> CodeComparison:
+        """The same, as if all codes but those of these places [K, T] matched."""
+        return CodeComparison(
+            np.where(places, self.grid, np.int8(MATCH)), np.where(places, self.margins, np.nan), self.bounded & places
+        )
+
     @property
     def first_mismatch(self) -> tuple[int, int] | None:
         """(frame, codebook): the earliest frame that differs and its lowest codebook; None when all codes match."""

@@ -48,3 +48,8 @@ def load_task(name: str) -> Task:
     """The module of a task, by the task's name (`voice-activity`)."""
     module: Any = importlib.import_module(f"harness.tasks.{name.replace('-', '_')}")
     return module  # type: ignore[no-any-return]
+
+
+def exchanged_by(task: Task) -> Sequence[str]:
+    """The tensors that are handed to the other side, none for most tasks."""
+    return getattr(task, "EXCHANGED", ())

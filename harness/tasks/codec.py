@@ -8,7 +8,6 @@ a port with fewer codebooks the first ones are compared, and the count is a find
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
@@ -17,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness import signals as test_signals
-from harness.clips import Clip
+from harness.clips import Clip, one_channel
 from harness.measurements import Measurement
 from harness.metrics import codes as metrics
-from harness.metrics import speech
-from harness.metrics.tensors import NotComparable, compare_tensors
-from harness.observations import TAP_PREFIX, Observation, Outputs
+from harness.metrics.tensors import NotComparable
+from harness.observations import Observation, Outputs
+from harness.tasks.rows import SPEECH_METRICS, TAP_METRICS, Rows
 
 TASK = "codec"
 RATE_HZ = 24000
@@ -51,19 +50,15 @@ METRICS: Mapping[str, str] = {
     "latent_nrmse": "1",
     "sample_count_error": "samples",
     "decode_nrmse": "1",
-    "spectral_distance_db": "dB",
-    "duration_ratio_error": "1",
-    "rms_ratio_octaves": "octaves",
-    "log_spectral_distance_db": "dB",
-    "envelope_decorrelation": "1",
+    **SPEECH_METRICS,
     "four_way_nrmse": "1",
     "stream_root_errors": "codes",
     "stream_max_abs": "1",
     "batch_root_errors": "codes",
     "again_mismatches": "codes",
-    "tap_nrmse": "1",
-    "taps_missing": "taps",
+    **TAP_METRICS,
 }
+ROWS = Rows(METRICS)
 
 
 class Codec(Protocol):
@@ -92,19 +87,7 @@ class Codec(Protocol):
 
 def stimuli(clips: Iterable[Clip]) -> list[Clip]:
     """Every recording as one channel at 24 kHz, by soxr HQ before any implementation sees it; no test signals."""
-    made = []
-    for clip in clips:
-        if clip.scope != "clips":
-            continue
-        samples = clip.mono()
-        note = "" if clip.samples.ndim == 1 else f"mean of {len(clip.samples)} channels; "
-        if clip.rate_hz != RATE_HZ:
-            import soxr
-
-            samples = soxr.resample(samples, clip.rate_hz, RATE_HZ, quality="HQ").astype(np.float32)
-            note += f"{clip.rate_hz} to {RATE_HZ} Hz by soxr {soxr.__version__} HQ; "
-        made.append(dataclasses.replace(clip, samples=samples, rate_hz=RATE_HZ, origin=note + clip.origin))
-    return made
+    return [one_channel(clip, RATE_HZ) for clip in clips if clip.scope == "clips"]
 
 
 def signals() -> list[Clip]:
@@ -149,43 +132,46 @@ def observe_given(implementation: Codec, given: Mapping[str, NDArray[Any]]) -> O
 
 
 def _otherwise(implementation: Codec, clip: Clip, codes: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
-    """The same clip by other ways that must not matter."""
+    """The same clip by other ways that must not matter. Of a batch each row is encoded alone too."""
     tensors: dict[str, NDArray[Any]] = {}
     padded = np.pad(clip.samples, (0, -len(clip.samples) % FRAME_SAMPLES))
     if STREAMED_SAMPLES[0] <= len(padded) <= STREAMED_SAMPLES[1]:
-        for name, frames in chunkings(len(padded) // FRAME_SAMPLES).items():
-            if hasattr(implementation, "encode_stream"):
+        if hasattr(implementation, "encode_stream"):
+            for name, frames in chunkings(len(padded) // FRAME_SAMPLES).items():
                 tensors[f"stream_codes/{name}"] = implementation.encode_stream(padded, frames)
-            if hasattr(implementation, "decode_stream"):
+        if hasattr(implementation, "decode_stream"):
+            for name, frames in chunkings(codes.shape[-1]).items():
                 tensors[f"stream_waveform/{name}"] = implementation.decode_stream(codes, frames)
+        rows = [clip.samples, clip.samples[::-1], -clip.samples, np.roll(clip.samples, len(clip.samples) // 3)]
+        alone = [implementation.encode(np.ascontiguousarray(row)) for row in rows]
+        for name in set(alone[0]) & {"codes", "candidates", "distances"}:
+            tensors[f"row_{name}"] = np.stack([row[name] for row in alone])
         if hasattr(implementation, "encode_batch"):
-            rows = [clip.samples, clip.samples[::-1], -clip.samples, np.roll(clip.samples, len(clip.samples) // 3)]
-            tensors["batch_codes"] = implementation.encode_batch(np.stack(rows[:BATCH_ROWS]))[0]
+            tensors["batch_codes"] = implementation.encode_batch(np.stack(rows))
     tensors["again_codes"] = implementation.encode(clip.samples)["codes"]
     return tensors
 
 
 def compare(reference: Observation, port: Observation, clip: Clip) -> Iterator[Measurement]:
-    """Measure codes, latents, decoding, streams and taps. Raises NotComparable without codes."""
-    if "codes" not in port.tensors:
-        raise NotComparable(f"the port gives no codes; {'; '.join(port.warnings)}")
+    """Measure codes, latents, decoding, streams and taps. Raises NotComparable without codes or waveform."""
+    if absent := [name for name in ("codes", "waveform") if name not in port.tensors]:
+        raise NotComparable(f"the port gives no {' and no '.join(absent)}; {'; '.join(port.warnings)}")
     expected, obtained = reference.tensors["codes"], port.tensors["codes"]
     if expected.ndim != 2 or obtained.ndim != 2 or len(obtained) > len(expected):
         raise NotComparable(f"codes {list(obtained.shape)}, the reference's are {list(expected.shape)}")
     frames = f"{obtained.shape[1]} frames, reference {expected.shape[1]}"
-    yield _measure("frame_count_error", "codes", abs(obtained.shape[1] - expected.shape[1]), frames)
+    yield ROWS.measured("frame_count_error", "codes", abs(obtained.shape[1] - expected.shape[1]), frames)
     counts = f"{len(obtained)} codebooks, reference {len(expected)}"
-    yield _measure("codebook_count_error", "codes", len(expected) - len(obtained), counts)
+    yield ROWS.measured("codebook_count_error", "codes", len(expected) - len(obtained), counts)
     dtypes = f"{obtained.dtype}, reference {expected.dtype}"
-    yield _measure("codes_dtype_mismatch", "codes", obtained.dtype != expected.dtype, dtypes)
+    yield ROWS.measured("codes_dtype_mismatch", "codes", obtained.dtype != expected.dtype, dtypes)
     yield from _compare_codes(reference, port)
     if "latents" in reference.tensors and "latents" in port.tensors:
-        yield _nrmse("latent_nrmse", "latents", reference.tensors["latents"], port.tensors["latents"])
+        yield ROWS.nrmse("latent_nrmse", "latents", reference.tensors["latents"], port.tensors["latents"])
     if "waveform" in reference.tensors and len(obtained) == len(expected):
         yield from _compare_decoding(reference, port, clip)
     yield from _compare_otherwise(reference, port)
-    if port.taps and reference.taps:
-        yield from _compare_taps(reference, port)
+    yield from ROWS.taps(reference, port)
 
 
 CODE_METRICS = (
@@ -195,32 +181,40 @@ CODE_METRICS = (
 
 def _compare_codes(reference: Observation, port: Observation) -> Iterator[Measurement]:
     obtained = port.tensors["codes"]
-    names = ("codes", "candidates", "distances")
-    expected, near, distances = (reference.tensors[name][: len(obtained)] for name in names)
+    expected = reference.tensors["codes"][: len(obtained)]
     try:
-        found = metrics.classify(expected, obtained, near, distances, TIE_MARGIN)
+        found = _classify(reference.tensors, "", obtained)
     except NotComparable as reason:
         for metric in CODE_METRICS:
-            yield _measure(metric, "codes", float("nan"), str(reason), invalid=True)
+            yield ROWS.invalid(metric, "codes", reason)
         return
     for codebook, rate in enumerate(metrics.match_rates(expected, obtained)):
-        yield _measure("code_mismatch_rate", f"codebook {codebook}", 1 - rate)
+        yield ROWS.measured("code_mismatch_rate", f"codebook {codebook}", 1 - rate)
     counts = {kind: found.count(kind) for kind in (metrics.TIE, metrics.ROOT, metrics.CASCADE)}
     detail = (
         f"{counts[metrics.TIE]} ties, {counts[metrics.ROOT]} roots, {counts[metrics.CASCADE]} cascades "
         f"of {expected.size} codes{_first(found.first_mismatch, 'first mismatch')}"
     )
-    yield _measure("code_mismatch_rate", "all", float((expected != obtained).mean()), detail)
+    yield ROWS.measured("code_mismatch_rate", "all", float((expected != obtained).mean()), detail)
     root = _describe_root(found, expected, obtained)
-    yield _measure("code_root_errors", "codes", counts[metrics.ROOT], root)
-    yield _measure("code_tie_rate", "codes", counts[metrics.TIE] / expected.size)
+    yield ROWS.measured("code_root_errors", "codes", counts[metrics.ROOT], root)
+    yield ROWS.measured("code_tie_rate", "codes", counts[metrics.TIE] / expected.size)
     own = found.margins[~np.isnan(found.margins)]
-    yield _measure("code_margin", "codes", own.max(initial=0.0), f"{own.max(initial=0.0) / TIE_MARGIN:.3g} floors")
+    yield ROWS.measured("code_margin", "codes", own.max(initial=0.0), f"{own.max(initial=0.0) / TIE_MARGIN:.3g} floors")
     late = metrics.late_frames(expected, obtained)
-    yield _measure("code_late_frames", "codes", abs(late), f"late by {late} frames" if late else "")
+    yield ROWS.measured("code_late_frames", "codes", abs(late), f"late by {late} frames" if late else "")
     moved = metrics.moved_codebooks(expected, obtained)
     shown = ", ".join(f"{own} holds {other}" for own, other in moved.items())
-    yield _measure("codebooks_moved", "codes", len(moved), shown)
+    yield ROWS.measured("codebooks_moved", "codes", len(moved), shown)
+
+
+def _classify(tensors: Mapping[str, NDArray[Any]], prefix: str, obtained: NDArray[Any]) -> metrics.CodeComparison:
+    """Codes by the reference's of the same codebooks, and by its distances where it has some."""
+    names = (f"{prefix}codes", f"{prefix}candidates", f"{prefix}distances")
+    expected, near, distances = (tensors[name][: len(obtained)] if name in tensors else None for name in names)
+    if expected is None:
+        raise NotComparable(f"the reference has no {prefix}codes")
+    return metrics.classify(expected, obtained, near, distances, TIE_MARGIN)
 
 
 def _first(place: tuple[int, int] | None, what: str) -> str:
@@ -238,7 +232,7 @@ def _describe_root(found: metrics.CodeComparison, expected: NDArray[Any], obtain
     margin = found.margins[codebook, frame] / TIE_MARGIN
     least = "at least " if found.bounded[codebook, frame] else ""
     after = int((found.grid[:, frame] == metrics.CASCADE).sum())
-    entries = f"entry {obtained[codebook, frame]}, reference {expected[codebook, frame]}"
+    entries = f"entry {obtained[codebook, frame]}, expected {expected[codebook, frame]}"
     return (
         f"first root in frame {frame} ({_time(frame)}), codebook {codebook}: {entries}, margin {least}{margin:.3g} "
         f"floors; {after} cascades in the frame"
@@ -247,88 +241,69 @@ def _describe_root(found: metrics.CodeComparison, expected: NDArray[Any], obtain
 
 def _compare_decoding(reference: Observation, port: Observation, clip: Clip) -> Iterator[Measurement]:
     """The port's decoder on the reference's codes, and the four ways to pair encoders and decoders."""
-    own = port.tensors.get("waveform")
-    if own is None:
-        raise NotComparable(f"the port gives no waveform; {'; '.join(port.warnings)}")
-    expected = reference.tensors["waveform"]
-    given = port.tensors.get(f"{GIVEN}waveform")
+    expected, own = reference.tensors["waveform"], port.tensors["waveform"]
+    same = np.array_equal(reference.tensors["codes"], port.tensors["codes"])
+    given = port.tensors.get(f"{GIVEN}waveform", own if same else None)
     if given is None:
+        for metric in ("sample_count_error", "decode_nrmse"):
+            yield ROWS.invalid(metric, "waveform", "codes differ, and the port has not decoded the reference's")
         return
-    lengths = f"{given.shape[-1]} samples, reference {expected.shape[-1]}"
-    yield _measure("sample_count_error", "waveform", abs(given.shape[-1] - expected.shape[-1]), lengths)
-    yield _nrmse("decode_nrmse", "waveform", expected, given)
-    back = reference.tensors.get(f"{GIVEN}waveform")
+    lengths = f"{list(given.shape)} samples, reference {list(expected.shape)}"
+    yield ROWS.measured("sample_count_error", "waveform", abs(given.size - expected.size), lengths)
+    yield ROWS.nrmse("decode_nrmse", "waveform", expected, given)
     ways = {
         "port codes, port decoder": own,
         "reference codes, port decoder": given,
-        "port codes, reference decoder": back,
+        "port codes, reference decoder": reference.tensors.get(f"{GIVEN}waveform"),
     }
     for name, waveform in ways.items():
         if waveform is not None:
-            yield _nrmse("four_way_nrmse", name, expected, waveform)
+            yield ROWS.nrmse("four_way_nrmse", name, expected, waveform)
     if clip.scope == "clips":
-        yield from _compare_speech(expected, given)
-
-
-def _compare_speech(expected: NDArray[Any], obtained: NDArray[Any]) -> Iterator[Measurement]:
-    """The published whole-answer gate and the companions that see order and content."""
-    fit = speech.describe_fit(*speech.fit_gain_and_lag(expected, obtained))
-    place = "waveform"
-    yield _measure("spectral_distance_db", place, speech.spectral_distance_db(expected, obtained), fit)
-    yield _measure("duration_ratio_error", place, abs(speech.duration_ratio(expected, obtained) - 1))
-    ratio = speech.rms_ratio(expected, obtained)
-    yield _measure("rms_ratio_octaves", place, abs(np.log2(ratio)) if ratio > 0 else np.inf, f"ratio {ratio:.4g}")
-    distance = speech.frame_log_spectral_distance_db(expected, obtained, RATE_HZ)
-    yield _measure("log_spectral_distance_db", place, distance, fit)
-    yield _measure("envelope_decorrelation", place, 1 - speech.envelope_correlation(expected, obtained, RATE_HZ))
+        yield from ROWS.speech("waveform", expected, given, RATE_HZ)
 
 
 def _compare_otherwise(reference: Observation, port: Observation) -> Iterator[Measurement]:
-    """The port's streams, batch and second run against its own whole; ties by the reference's margins."""
+    """The port's streams, batch and second run against its own whole."""
     whole = port.tensors["codes"]
-    near, distances = (reference.tensors[name][: len(whole)] for name in ("candidates", "distances"))
     for name, tensor in sorted(port.tensors.items()):
         kind, _, _ = name.partition("/")
-        if metric := {"stream_codes": "stream_root_errors", "batch_codes": "batch_root_errors"}.get(kind):
-            try:
-                found = metrics.classify(whole, tensor, near, distances, TIE_MARGIN)
-            except NotComparable as reason:
-                yield _measure(metric, name, float("nan"), str(reason), invalid=True)
-            else:
-                yield _measure(metric, name, found.count(metrics.ROOT), _describe_root(found, whole, tensor))
+        if kind == "stream_codes":
+            yield _new_roots("stream_root_errors", name, reference.tensors, "", whole, tensor)
         elif kind == "stream_waveform":
-            yield _max_abs("stream_max_abs", name, port.tensors["waveform"], tensor)
+            yield ROWS.max_abs("stream_max_abs", name, port.tensors["waveform"], tensor)
         elif kind == "again_codes":
-            same = tensor.shape == whole.shape
-            value = float((tensor != whole).sum()) if same else float("nan")
-            yield _measure("again_mismatches", name, value, "" if same else f"{tensor.shape}", invalid=not same)
+            if tensor.shape == whole.shape:
+                yield ROWS.measured("again_mismatches", name, (tensor != whole).sum())
+            else:
+                yield ROWS.invalid("again_mismatches", name, f"shape {list(tensor.shape)}, first {list(whole.shape)}")
+    if "batch_codes" in port.tensors and "row_codes" in reference.tensors:  # a golden has none
+        yield from _compare_batch(reference, port)
 
 
-def _compare_taps(reference: Observation, port: Observation) -> Iterator[Measurement]:
-    missing = [tap for tap in reference.taps if tap not in port.taps]
-    yield _measure("taps_missing", "taps", len(missing), f"not in the port: {missing}" if missing else "")
-    for tap in reference.taps:
-        if tap not in missing:
-            place = TAP_PREFIX + tap
-            yield _nrmse("tap_nrmse", place, reference.tensors[place], port.tensors[place])
+def _compare_batch(reference: Observation, port: Observation) -> Iterator[Measurement]:
+    batch, alone = port.tensors["batch_codes"], port.tensors.get("row_codes")
+    if alone is None or batch.shape != alone.shape:
+        found = "no codes" if alone is None else f"shape {list(alone.shape)}"
+        yield ROWS.invalid("batch_root_errors", "batch_codes", f"shape {list(batch.shape)}, row by row {found}")
+        return
+    for row in range(len(batch)):
+        tensors = {name: rows[row] for name, rows in reference.tensors.items() if name.startswith("row_")}
+        yield _new_roots("batch_root_errors", f"batch_codes/{row}", tensors, "row_", alone[row], batch[row])
 
 
-def _nrmse(metric: str, place: str, expected: NDArray[Any], obtained: NDArray[Any]) -> Measurement:
-    """Root mean square error over the reference's own root mean square."""
+def _new_roots(
+    metric: str, place: str, tensors: Mapping[str, NDArray[Any]], prefix: str, whole: NDArray[Any], other: NDArray[Any]
+) -> Measurement:
+    """Root errors of another way that the whole has not.
+
+    Both are judged by the reference's own distances, which are those of the whole only while its codes are the same.
+    """
+    if whole.shape != other.shape:
+        return ROWS.invalid(metric, place, f"shape {list(other.shape)}, whole {list(whole.shape)}")
     try:
-        error = compare_tensors(expected, obtained)
+        found = _classify(tensors, prefix, other)
     except NotComparable as reason:
-        return _measure(metric, place, float("nan"), str(reason), invalid=True)
-    return _measure(metric, place, np.sqrt(error.nmse), f"largest at {list(error.worst_index)}")
-
-
-def _max_abs(metric: str, place: str, expected: NDArray[Any], obtained: NDArray[Any]) -> Measurement:
-    try:
-        error = compare_tensors(expected, obtained)
-    except NotComparable as reason:
-        return _measure(metric, place, float("nan"), str(reason), invalid=True)
-    return _measure(metric, place, error.max_abs, f"largest at {list(error.worst_index)}")
-
-
-def _measure(metric: str, place: str, value: float, detail: str = "", invalid: bool = False) -> Measurement:
-    return Measurement(metric, METRICS[metric], place, float(value), detail, "invalid" if invalid else "measured")
+        return ROWS.invalid(metric, place, reason)
+    found = found.only(whole != other)
+    return ROWS.measured(metric, place, found.count(metrics.ROOT), _describe_root(found, whole, other))

@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from harness import signals as test_signals
 from harness.clips import Clip
 from harness.measurements import Measurement
-from harness.metrics import resampling, speech
+from harness.metrics import resampling
 from harness.metrics.tensors import NotComparable, compare_tensors
 from harness.observations import Observation, Outputs
+from harness.tasks.rows import SPEECH_METRICS, Rows
 
 TASK = "resampler"
 RATES_HZ = (8000, 11025, 16000, 22050, 24000, 32000, 44100, 48000)
@@ -48,12 +49,9 @@ METRICS: Mapping[str, str] = {
     "alias_excess_db": "dB",
     "thd_n_excess_db": "dB",
     "delay_error_samples": "samples",
-    "spectral_distance_db": "dB",
-    "duration_ratio_error": "1",
-    "rms_ratio_octaves": "octaves",
-    "log_spectral_distance_db": "dB",
-    "envelope_decorrelation": "1",
+    **SPEECH_METRICS,
 }
+ROWS = Rows(METRICS)
 
 
 class Resampler(Protocol):
@@ -129,36 +127,32 @@ def compare(reference: Observation, port: Observation, clip: Clip) -> Iterator[M
         if comparable and clip.scope == "signals":
             yield from _compare_signal(expected, obtained, clip, target_hz, place)
         if clip.scope == "clips":
-            yield from _compare_speech(expected, obtained, target_hz, place)
+            yield from ROWS.speech(place, expected, obtained, target_hz)
 
 
 def _compare_waveforms(expected: NDArray[Any], obtained: NDArray[Any], place: str) -> Iterator[Measurement]:
     lengths = f"{obtained.shape[-1]} samples, reference {expected.shape[-1]}"
-    yield _measure("length_error", place, float(abs(obtained.shape[-1] - expected.shape[-1])), lengths)
+    yield ROWS.measured("length_error", place, abs(obtained.shape[-1] - expected.shape[-1]), lengths)
     dtypes = f"{obtained.dtype}, reference {expected.dtype}"
-    yield _measure("dtype_mismatch", place, float(expected.dtype != obtained.dtype), dtypes)
+    yield ROWS.measured("dtype_mismatch", place, expected.dtype != obtained.dtype, dtypes)
     if expected.size == 0 and obtained.shape == expected.shape:
         return  # nothing to compare but the length; an empty comparison is not a pass of `max_abs`
     try:
         error = compare_tensors(expected, obtained)
     except NotComparable as reason:
-        yield _measure("max_abs", place, float("nan"), str(reason), invalid=True)
+        yield ROWS.invalid("max_abs", place, reason)
         return
     worst = f"at {list(error.worst_index)}: {error.port_at_worst:.9g}, reference {error.reference_at_worst:.9g}"
-    yield _measure("max_abs", place, error.max_abs, worst)
-    yield _measure("rms_dbfs", place, 20 * float(np.log10(max(error.rms, 1e-12))))
-    yield _measure("bit_inexact_share", place, float(np.mean(expected != obtained)))
+    yield ROWS.measured("max_abs", place, error.max_abs, worst)
+    yield ROWS.measured("rms_dbfs", place, 20 * float(np.log10(max(error.rms, 1e-12))))
+    yield ROWS.measured("bit_inexact_share", place, float(np.mean(expected != obtained)))
 
 
 def _difference(metric: str, place: str, expected: NDArray[Any], obtained: NDArray[Any]) -> Measurement:
     """`metric` as the largest difference of two arrays of one observation."""
     if expected.shape == obtained.shape and expected.size == 0:
-        return _measure(metric, place, 0.0, "both are empty, as they must be")
-    try:
-        error = compare_tensors(expected, obtained)
-    except NotComparable as reason:
-        return _measure(metric, place, float("nan"), str(reason), invalid=True)
-    return _measure(metric, place, error.max_abs, f"at {list(error.worst_index)}")
+        return ROWS.measured(metric, place, 0.0, "both are empty, as they must be")
+    return ROWS.max_abs(metric, place, expected, obtained)
 
 
 def _compare_signal(
@@ -178,28 +172,9 @@ def _compare_signal(
         values = [analyse(side, clip.rate_hz, target_hz, clip.signal) for side in (expected, obtained)]
         detail = f"{values[1]:.3f} dB, reference {values[0]:.3f} dB"
         left, right = (value if math.isnan(value) else max(value, RECIPE_FLOOR_DB) for value in values)
-        yield _measure(metric, place, right - left, detail)
+        yield ROWS.measured(metric, place, right - left, detail)
     if kind == "impulse":
         delays = [resampling.delay_samples(side, clip.rate_hz, target_hz, clip.signal) for side in (expected, obtained)]
-        yield _measure("delay_error_samples", place, abs(delays[1] - delays[0]), f"{delays[1]:.4f}, {delays[0]:.4f}")
-
-
-def _compare_speech(
-    expected: NDArray[Any], obtained: NDArray[Any], target_hz: int, place: str
-) -> Iterator[Measurement]:
-    """The published whole-answer gate and the companions that see order and content."""
-    left, right = (np.atleast_2d(side).mean(axis=0) for side in (expected, obtained))
-    gain_db, lag_samples = speech.fit_gain_and_lag(left, right)
-    fit = speech.describe_fit(gain_db, lag_samples)
-    yield _measure("spectral_distance_db", place, speech.spectral_distance_db(left, right), fit)
-    yield _measure("duration_ratio_error", place, abs(speech.duration_ratio(left, right) - 1))
-    ratio = speech.rms_ratio(left, right)
-    yield _measure("rms_ratio_octaves", place, abs(math.log2(ratio)) if ratio > 0 else math.inf, f"ratio {ratio:.4g}")
-    distance = speech.frame_log_spectral_distance_db(left, right, target_hz)
-    yield _measure("log_spectral_distance_db", place, distance, fit)
-    correlation = speech.envelope_correlation(left, right, target_hz)
-    yield _measure("envelope_decorrelation", place, 1 - correlation)
-
-
-def _measure(metric: str, place: str, value: float, detail: str = "", invalid: bool = False) -> Measurement:
-    return Measurement(metric, METRICS[metric], place, float(value), detail, "invalid" if invalid else "measured")
+        yield ROWS.measured(
+            "delay_error_samples", place, abs(delays[1] - delays[0]), f"{delays[1]:.4f}, {delays[0]:.4f}"
+        )

@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness import signals as test_signals
-from harness.clips import Clip
+from harness.clips import Clip, one_channel
 from harness.measurements import Measurement
 from harness.metrics import voice_activity
 from harness.metrics.tensors import NotComparable, compare_tensors
-from harness.observations import TAP_PREFIX, Observation, Outputs
+from harness.observations import Observation, Outputs
+from harness.tasks.rows import TAP_METRICS, Rows
 
 TASK = "voice-activity"
 RATE_HZ = 16000
@@ -38,9 +39,9 @@ METRICS: Mapping[str, str] = {
     "decision_flips": "chunks",
     "segment_boundary_error_ms": "ms",
     "stream_max_abs": "1",
-    "tap_nrmse": "1",
-    "taps_missing": "taps",
+    **TAP_METRICS,
 }
+ROWS = Rows(METRICS)
 
 
 class VoiceActivity(Protocol):
@@ -64,21 +65,13 @@ class VoiceActivity(Protocol):
 def stimuli(clips: Iterable[Clip]) -> list[Clip]:
     """Every clip as one channel at 16 kHz; clips recorded at 8 kHz also as they are, named `…@8000`.
 
-    Channels are averaged and other rates converted once, before any implementation sees them, by soxr HQ; the clip's
-    `origin` says so. Both sides are given the same samples.
+    Both sides are given the same samples.
     """
     made = []
     for clip in clips:
-        samples = clip.mono()
-        note = "" if clip.samples.ndim == 1 else f"mean of {len(clip.samples)} channels; "
         if clip.rate_hz == NARROW_RATE_HZ:
-            made.append(dataclasses.replace(clip, id=f"{clip.id}@8000", samples=samples, origin=note + clip.origin))
-        if clip.rate_hz != RATE_HZ:
-            import soxr
-
-            samples = soxr.resample(samples, clip.rate_hz, RATE_HZ, quality="HQ").astype(np.float32)
-            note += f"{clip.rate_hz} to {RATE_HZ} Hz by soxr {soxr.__version__} HQ; "
-        made.append(dataclasses.replace(clip, samples=samples, rate_hz=RATE_HZ, origin=note + clip.origin))
+            made.append(dataclasses.replace(one_channel(clip, NARROW_RATE_HZ), id=f"{clip.id}@8000"))
+        made.append(one_channel(clip, RATE_HZ))
     return made
 
 
@@ -119,14 +112,13 @@ def compare(reference: Observation, port: Observation, clip: Clip) -> Iterator[M
         raise NotComparable(f"the port gives no probability; {'; '.join(port.warnings)}")
     expected, obtained = reference.tensors["probability"], port.tensors["probability"]
     lengths = f"{obtained.shape} chunks, reference {expected.shape}"
-    yield _measure("length_error", "probability", float(abs(obtained.size - expected.size)), lengths)
+    yield ROWS.measured("length_error", "probability", abs(obtained.size - expected.size), lengths)
     dtypes = f"{obtained.dtype}, reference {expected.dtype}"
-    yield _measure("dtype_mismatch", "probability", float(obtained.dtype != expected.dtype), dtypes)
+    yield ROWS.measured("dtype_mismatch", "probability", obtained.dtype != expected.dtype, dtypes)
     yield from _compare_probabilities(expected, obtained, 1000 * clip.duration_s)
     if "streamed" in port.tensors:
-        yield _stream(obtained, port.tensors["streamed"])
-    if port.taps and reference.taps:
-        yield from _compare_taps(reference, port)
+        yield ROWS.max_abs("stream_max_abs", "streamed", obtained, port.tensors["streamed"])
+    yield from ROWS.taps(reference, port)
 
 
 def _compare_probabilities(expected: NDArray[Any], obtained: NDArray[Any], duration_ms: float) -> Iterator[Measurement]:
@@ -134,42 +126,14 @@ def _compare_probabilities(expected: NDArray[Any], obtained: NDArray[Any], durat
         error = compare_tensors(expected, obtained)
     except NotComparable as reason:
         for metric in ("probability_max_abs", "decision_flips", "segment_boundary_error_ms"):
-            yield _measure(metric, "probability", float("nan"), str(reason), invalid=True)
+            yield ROWS.invalid(metric, "probability", reason)
         return
     worst = f"chunk {list(error.worst_index)}: {error.port_at_worst:.7g}, reference {error.reference_at_worst:.7g}"
-    yield _measure("probability_max_abs", "probability", error.max_abs, worst)
-    yield _measure("probability_rms", "probability", error.rms)
+    yield ROWS.measured("probability_max_abs", "probability", error.max_abs, worst)
+    yield ROWS.measured("probability_rms", "probability", error.rms)
     flips = voice_activity.decision_flips(expected, obtained, THRESHOLD)
-    yield _measure("decision_flips", "probability", float(flips), f"of {expected.size} chunks")
+    yield ROWS.measured("decision_flips", "probability", flips, f"of {expected.size} chunks")
     sides = [voice_activity.segments(side, chunk_ms=CHUNK_MS, duration_ms=duration_ms) for side in (expected, obtained)]
     boundary_ms = voice_activity.boundary_error_ms(*sides)
     detail = f"{len(sides[1])} segments, reference {len(sides[0])}"
-    yield _measure("segment_boundary_error_ms", "probability", boundary_ms, detail)
-
-
-def _stream(whole: NDArray[Any], streamed: NDArray[Any]) -> Measurement:
-    try:
-        error = compare_tensors(whole, streamed)
-    except NotComparable as reason:
-        return _measure("stream_max_abs", "streamed", float("nan"), str(reason), invalid=True)
-    return _measure("stream_max_abs", "streamed", error.max_abs, f"chunk {list(error.worst_index)}")
-
-
-def _compare_taps(reference: Observation, port: Observation) -> Iterator[Measurement]:
-    missing = [tap for tap in reference.taps if tap not in port.taps]
-    detail = f"not in the port: {missing}" if missing else ""
-    yield _measure("taps_missing", "taps", float(len(missing)), detail)
-    for tap in reference.taps:
-        if tap in missing:
-            continue
-        place = TAP_PREFIX + tap
-        try:
-            error = compare_tensors(reference.tensors[place], port.tensors[place])
-        except NotComparable as reason:
-            yield _measure("tap_nrmse", place, float("nan"), str(reason), invalid=True)
-        else:
-            yield _measure("tap_nrmse", place, float(np.sqrt(error.nmse)), f"largest at {list(error.worst_index)}")
-
-
-def _measure(metric: str, place: str, value: float, detail: str = "", invalid: bool = False) -> Measurement:
-    return Measurement(metric, METRICS[metric], place, float(value), detail, "invalid" if invalid else "measured")
+    yield ROWS.measured("segment_boundary_error_ms", "probability", boundary_ms, detail)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from harness.clips import Clip
+from harness.tasks import exchanged_by, load_task
 from reports.audio import Assets
 from reports.details import codec, resampler, voice_activity
 from reports.details.panels import Panel, Sides
@@ -22,10 +23,14 @@ Draw = Callable[[Assets, Clip, Sides, Sequence[Row]], list[Panel]]
 
 @dataclass(frozen=True)
 class Drawing:
-    """A task's way of drawing. lead: the metric that orders its clips from worst to best."""
+    """A task's way of drawing.
+
+    lead: the metric that orders its clips from worst to best. exchanged: tensors that the sides hand to each other.
+    """
 
     lead: str
     draw: Draw
+    exchanged: Sequence[str] = ()
 
 
 def _nothing(assets: Assets, clip: Clip, sides: Sides, rows: Sequence[Row]) -> list[Panel]:
@@ -33,7 +38,7 @@ def _nothing(assets: Assets, clip: Clip, sides: Sides, rows: Sequence[Row]) -> l
 
 
 DRAWINGS = {
-    "codec": Drawing(codec.LEAD, codec.draw),
+    "codec": Drawing(codec.LEAD, codec.draw, exchanged_by(load_task("codec"))),
     "resampler": Drawing(resampler.LEAD, resampler.draw),
     "voice-activity": Drawing(voice_activity.LEAD, voice_activity.draw),
 }

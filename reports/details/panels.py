@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,9 +10,11 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from harness.observations import Observation
+from harness.observations import TAP_PREFIX, Observation
 from reports.audio import Player
+from reports.figures import tap_bars
 from reports.spectrograms import Picture
+from reports.stored import Row
 
 
 @dataclass(frozen=True)
@@ -67,3 +70,14 @@ def difference(reference: NDArray[Any], port: NDArray[Any]) -> Difference | None
         values = right - left
     unequal = f"length {lengths[1]}, reference {lengths[0]}: only the first {common} drawn"
     return Difference(values, unequal if lengths[0] != lengths[1] else "")
+
+
+def tap_panels(sides: Sides, rows: Sequence[Row]) -> list[Panel]:
+    """The error of each tap, nothing without taps."""
+    own = [row for row in rows if row["metric"] == "tap_nrmse"]
+    errors = [(str(row["place"]).removeprefix(TAP_PREFIX), float(row["value"])) for row in own]
+    if not errors:
+        return []
+    missing = [tap for tap in sides.reference.taps if tap not in sides.port.taps]
+    note = "normalised RMS error in execution order, logarithmic from 1e−9"
+    return [Panel("Taps", note + (f"; not in the port: {', '.join(missing)}" if missing else ""), tap_bars(errors))]

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.clips import Clip
-from harness.observations import TAP_PREFIX
 from reports.audio import Assets, player
-from reports.details.panels import Panel, Sides, Tile, difference
-from reports.figures import Curve, error_steps, speech_curves, tap_bars
+from reports.details.panels import Panel, Sides, Tile, difference, tap_panels
+from reports.figures import Curve, error_steps, speech_curves
 from reports.stored import Row, number
 
 LEAD = "probability_max_abs"
@@ -25,7 +24,7 @@ def draw(assets: Assets, clip: Clip, sides: Sides, rows: Sequence[Row]) -> list[
     if missing:
         return [Panel("Nothing to draw", note=f"no tensor {PLACE} from {', '.join(missing)}")]
     expected, obtained = sides.reference.tensors[PLACE], sides.port.tensors[PLACE]
-    return [_curves(assets, clip, expected, obtained), *_error(expected, obtained), *_taps(sides, rows)]
+    return [_curves(assets, clip, expected, obtained), *_error(expected, obtained), *tap_panels(sides, rows)]
 
 
 def _curves(assets: Assets, clip: Clip, reference: NDArray[Any], port: NDArray[Any]) -> Panel:
@@ -67,13 +66,3 @@ def _error(reference: NDArray[Any], port: NDArray[Any]) -> list[Panel]:
             error_steps(error.values, len(error.values) * CHUNK_MS / 1000),
         )
     ]
-
-
-def _taps(sides: Sides, rows: Sequence[Row]) -> list[Panel]:
-    own = [row for row in rows if row["metric"] == "tap_nrmse"]
-    errors = [(str(row["place"]).removeprefix(TAP_PREFIX), float(row["value"])) for row in own]
-    if not errors:
-        return []
-    missing = [tap for tap in sides.reference.taps if tap not in sides.port.taps]
-    note = "normalised RMS error in execution order, logarithmic from 1e−9"
-    return [Panel("Taps", note + (f"; not in the port: {', '.join(missing)}" if missing else ""), tap_bars(errors))]

@@ -51,8 +51,9 @@ def rows(port, reference=None, scope="clips"):
 def own_ways():
     """The tensors of a port that streams, runs a batch and runs again, all as its whole."""
     base = tensors()
-    streams = dict.fromkeys(("stream_codes/1", "stream_codes/7", "batch_codes", "again_codes"), base["codes"])
-    return {**streams, "stream_waveform/1": base["waveform"]}
+    streams = dict.fromkeys(("stream_codes/1", "stream_codes/7", "again_codes"), base["codes"])
+    alone = {f"row_{name}": np.stack([base[name]] * 4) for name in ("codes", "candidates", "distances")}
+    return {**streams, "stream_waveform/1": base["waveform"], **alone, "batch_codes": alone["row_codes"]}
 
 
 class Recorder:
@@ -113,7 +114,7 @@ def test_one_wrong_entry_is_one_root_that_names_its_place_and_what_follows():
     found = rows(observation(codes=wrong))
     root = found["code_root_errors", "codes"]
     assert root.value == 1
-    for said in ("frame 3 ", "codebook 1", f"entry {wrong[1, 3]}", f"reference {base['codes'][1, 3]}", "1 cascades"):
+    for said in ("frame 3 ", "codebook 1", f"entry {wrong[1, 3]}", f"expected {base['codes'][1, 3]}", "1 cascades"):
         assert said in root.detail
     assert found["code_margin", "codes"].value == pytest.approx(0.2, rel=1e-6)
     assert found["code_mismatch_rate", "all"].value == pytest.approx(2 / wrong.size)
@@ -196,7 +197,6 @@ def test_the_four_ways_tell_encoder_from_decoder():
     ("tensor", "metric"),
     [
         ("stream_codes/7", "stream_root_errors"),
-        ("batch_codes", "batch_root_errors"),
         ("again_codes", "again_mismatches"),
     ],
 )
@@ -209,6 +209,74 @@ def test_another_way_that_gives_another_code_is_seen(tensor, metric):
     shorter = rows(observation(**{**own_ways(), tensor: other[:, :-1]}))[metric, tensor]
     assert shorter.state == "invalid"
     assert math.isnan(shorter.value)
+
+
+def test_every_row_of_a_batch_is_compared():
+    ways = own_ways()
+    for row in range(4):
+        other = ways["batch_codes"].copy()
+        other[row, 0, 9] += 1
+        found = rows(observation(**{**ways, "batch_codes": other}), observation(**ways))
+        wrong = [place for (metric, place), item in found.items() if metric == "batch_root_errors" and item.value]
+        assert wrong == [f"batch_codes/{row}"]
+    for shape in (np.s_[:3], np.s_[..., :-1]):
+        unequal = rows(observation(**{**ways, "batch_codes": ways["batch_codes"][shape]}), observation(**ways))
+        assert unequal["batch_root_errors", "batch_codes"].state == "invalid"
+
+
+def test_a_row_of_a_batch_is_judged_by_the_references_distances_of_that_row():
+    ways = own_ways()
+    near = {**ways, "row_distances": ways["row_distances"].astype(np.float64)}
+    near["row_distances"][2, 1, 3, 1] = 1 + codec.TIE_MARGIN / 2
+    other = ways["batch_codes"].copy()
+    other[2, 1, 3] = ways["row_candidates"][2, 1, 3, 1]
+    port = observation(**{**ways, "batch_codes": other})
+    assert rows(port, observation(**near))["batch_root_errors", "batch_codes/2"].value == 0
+    assert rows(port, observation(**ways))["batch_root_errors", "batch_codes/2"].value == 1
+
+
+def test_a_stream_that_differs_after_a_tie_of_the_whole_is_no_root():
+    base = tensors()
+    distances = base["distances"].astype(np.float64)
+    distances[1, 5, 1] = 1 + codec.TIE_MARGIN / 2
+    whole, stream = base["codes"].copy(), base["codes"].copy()
+    whole[1, 5] = stream[1, 5] = base["candidates"][1, 5, 1]
+    whole[2, 5], stream[2, 5] = 2046, 2045  # of a residual that the reference never had
+    found = rows(observation(codes=whole, **{"stream_codes/1": stream}), observation(distances=distances))
+    assert found["code_root_errors", "codes"].value == 0
+    assert found["stream_root_errors", "stream_codes/1"].value == 0
+
+
+def test_a_reference_without_distances_makes_every_difference_a_root():
+    base = tensors()
+    wrong = base["codes"].copy()
+    wrong[1, 3] = base["candidates"][1, 3, 1]
+    reference = observation(candidates=None, distances=None)
+    found = rows(observation(codes=wrong, **{"stream_codes/1": base["codes"]}), reference)
+    assert found["code_root_errors", "codes"].value == 1
+    assert found["stream_root_errors", "stream_codes/1"].value == 0
+
+
+def test_a_decoding_that_is_missing_has_a_row_that_says_why():
+    wrong = tensors()["codes"].copy()
+    wrong[0, 0] += 1
+    found = rows(observation(codes=wrong, **{"given/waveform": None}))
+    for metric in ("decode_nrmse", "sample_count_error"):
+        assert found[metric, "waveform"].state == "invalid"
+        assert "has not decoded" in found[metric, "waveform"].detail
+    same = rows(observation(**{"given/waveform": None}))
+    assert same["decode_nrmse", "waveform"].value == 0
+
+
+@pytest.mark.parametrize("scope", ["clips", "signals"])
+@pytest.mark.parametrize("shape", [(), (1, SAMPLES), (0,)])
+def test_a_decoding_of_another_shape_leaves_the_other_rows(shape, scope):
+    odd = np.zeros(shape, np.float32)
+    found = rows(observation(**{**own_ways(), "given/waveform": odd}), observation(**own_ways()), scope)
+    assert found["decode_nrmse", "waveform"].state == "invalid"
+    assert found["sample_count_error", "waveform"].value == abs(odd.size - SAMPLES)
+    assert found["stream_root_errors", "stream_codes/1"].value == 0
+    assert found["batch_root_errors", "batch_codes/3"].value == 0
 
 
 def test_a_stream_that_decodes_otherwise_is_seen():
@@ -244,8 +312,9 @@ def test_signals_of_8_to_60_frames_are_streamed(frames, streams):
     assert all(given == sum(cut) * codec.FRAME_SAMPLES for _, given, cut in asked)
     if streams:
         assert ("batch", (4, length), 4) in implementation.asked
+        np.testing.assert_array_equal(outputs.tensors["batch_codes"], outputs.tensors["row_codes"])
     for name, tensor in outputs.tensors.items():
-        if "codes" in name:
+        if name.startswith(("stream_codes", "again")):
             np.testing.assert_array_equal(tensor, outputs.tensors["codes"], err_msg=name)
 
 
@@ -262,7 +331,7 @@ def test_recordings_run_once_and_what_is_not_offered_is_not_asked():
     assert set(outputs.tensors) == {"codes", "waveform"}
     assert set(outputs.timings) == {"encode", "decode"}
     plain = codec.observe(Recorder(), recorded("signals"))
-    assert set(plain.tensors) == {"codes", "waveform", "again_codes"}
+    assert set(plain.tensors) == {"codes", "waveform", "again_codes", "row_codes"}
 
 
 def test_the_other_sides_codes_are_decoded():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -17,7 +18,7 @@ from harness.tasks.codec import FRAME_SAMPLES, RATE_HZ, TIE_MARGIN
 from reports.audio import Assets
 from reports.code_grid import Codes, code_grid, margin_plot
 from reports.details import DRAWINGS
-from reports.details.codec import draw
+from reports.details.codec import BLAMED_NRMSE, draw
 from reports.details.panels import Panel, Sides
 from reports.stored import bounded, number
 
@@ -233,7 +234,7 @@ def test_margins_without_a_logarithm_are_drawn_at_an_edge(distance: float, rank:
 def test_blame_is_told_in_words(tmp_path: Path, encoder: float, decoder: float, words: str):
     reference = reference_side()
     panel = drawn(tmp_path, reference, {"codes": planted(reference)}, four_way(encoder, decoder))["Encoder or decoder"]
-    assert panel.note.endswith(f"to blame (above 0.001): {words}")
+    assert panel.note.endswith(f"to blame (above 0.0001): {words}")
 
 
 def test_an_encoder_that_differs_by_ties_alone_is_blamed_with_that_excuse(tmp_path: Path):
@@ -351,3 +352,8 @@ def test_the_task_has_this_drawing():
 
     assert DRAWINGS["codec"].lead in METRICS
     assert {"four_way_nrmse", "tap_nrmse"} <= set(METRICS)
+
+
+def test_a_half_is_blamed_from_where_its_gate_fails():
+    gates = tomllib.loads((Path(__file__).parents[2] / "golden/gates/mimi.toml").read_text())["gate"]
+    assert [gate["limit"] for gate in gates if gate["name"] == "decode"] == [BLAMED_NRMSE]
