@@ -13,12 +13,12 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import ParityError
-from harness.family import CheckpointSource, resolve
+from harness.family import CheckpointSource, Family, resolve
 
 BLOCK_BYTES = 1 << 22
 
@@ -37,6 +37,11 @@ def cache_folder() -> Path:
     if chosen := os.environ.get("SPEECH_PARITY_CACHE"):
         return Path(chosen)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "speech-parity"
+
+
+def find_checkpoints(families: Iterable[Family]) -> dict[str, Checkpoint]:
+    """The checkpoint of each family that loads one, by the family's name. Raises ParityError as `find_checkpoint`."""
+    return {family.name: find_checkpoint(family.checkpoint) for family in families if family.checkpoint}
 
 
 def find_checkpoint(source: CheckpointSource) -> Checkpoint:

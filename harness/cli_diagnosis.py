@@ -1,4 +1,4 @@
-"""The commands that prove gates and explain differences: `faults`, `floor`, `trace`, `inject`."""
+"""The commands that prove gates and explain differences: `faults`, `floor`, `prove`, `trace`, `inject`."""
 
 from __future__ import annotations
 
@@ -73,6 +73,28 @@ def floor(
 
 
 @app.command()
+def prove(
+    family: Family,
+    clips: Clips = None,
+    checkpoint: Weights = None,
+    runs: Runs = Path("runs"),
+    gates: Gates = None,
+    config: Config = None,
+    as_json: AsJson = False,
+) -> None:
+    """`faults` and `floor` from one run."""
+    from harness.console import listener
+    from harness.diagnosis import console, prove
+    from harness.pipeline import GOLDEN
+
+    (chosen,) = chosen_families([family], config, checkpoint)
+    with listener(quiet=as_json) as progress:
+        content = prove.prove(chosen, progress, runs, clips, gates or GOLDEN / "gates")
+    _show(content, as_json, console.print_proofs, runs)
+    raise typer.Exit(prove.exit_status(content))
+
+
+@app.command()
 def trace(
     family: Family,
     port: Port,
@@ -113,10 +135,7 @@ def inject(
     (chosen,) = chosen_families([family], config, checkpoint)
     with listener(quiet=as_json) as progress:
         content = inject.inject(chosen, port, plant, progress, runs, clips)
-    if as_json:
-        print_json(content)
-    else:
-        drawing.print_inject(content)
+    _show(content, as_json, drawing.print_inject, runs)
     raise typer.Exit(inject.exit_status(content))
 
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from harness.checkpoints import Checkpoint, find_checkpoint
+from harness.checkpoints import Checkpoint
 from harness.clips import Clip
 from harness.errors import ParityError
 from harness.observations import read_observation
@@ -65,18 +65,16 @@ def observe(
     run: Run,
     plans: Sequence[FamilyPlan],
     clips: dict[str, list[Clip]],
+    checkpoints: Mapping[str, Checkpoint],
     listener: Listener,
     start_ahead: bool = True,
 ) -> None:
     """Run every planned implementation on its family's clips; write observations and `implementations.json`.
 
-    clips: the stimuli of each family by its name. start_ahead: load the next implementation while the present one
-    serves. On KeyboardInterrupt what is done is kept, the rest is marked
-    not-run, and the exception goes on.
+    clips: the stimuli of each family by its name; checkpoints: of those that load one. start_ahead: load the next
+    implementation while the present one serves. On KeyboardInterrupt what is done is kept, the rest is marked not-run,
+    and the exception goes on.
     """
-    checkpoints = {
-        plan.family.name: find_checkpoint(plan.family.checkpoint) for plan in plans if plan.family.checkpoint
-    }
     jobs = [(plan, execution) for plan in plans for execution in plan.running]
     outcomes = [_unstarted(execution) for _, execution in jobs]
     try:

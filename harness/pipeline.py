@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from harness.checkpoints import Checkpoint, find_checkpoints
 from harness.clips import Clip, load_clips, refuse_duplicates
 from harness.compare import compare
 from harness.errors import ParityError
@@ -74,8 +75,8 @@ def _stimuli(task: Task, clips: Sequence[Clip]) -> list[Clip]:
 def execute(request: Request, listener: Listener) -> tuple[Run, dict[str, Any]]:
     """Make a run and judge it; returns the run and its verdict. The run is whole, or stays under its temporary name."""
     gates = gates_of(request.families, request.gates)
-    with _recording(request) as (run, plans, clips, goldens):
-        _observe(run, request, plans, clips, listener)
+    with _recording(request) as (run, plans, clips, goldens, checkpoints):
+        _observe(run, request, plans, clips, checkpoints, listener)
         _write_missing(run, request, plans, clips, goldens)
         verdict = rejudge(run, request.families, gates, again=True)
     return run, verdict
@@ -83,12 +84,12 @@ def execute(request: Request, listener: Listener) -> tuple[Run, dict[str, Any]]:
 
 def observe_only(request: Request, listener: Listener, plans: Sequence[FamilyPlan] | None = None) -> Run:
     """Make a run that is observed and no more. plans: what to execute, else what the request's options mean."""
-    with _recording(request, plans) as (run, made, clips, _):
-        _observe(run, request, made, clips, listener)
+    with _recording(request, plans) as (run, made, clips, _, checkpoints):
+        _observe(run, request, made, clips, checkpoints, listener)
     return run
 
 
-Recording = tuple[Run, Sequence[FamilyPlan], dict[str, list[Clip]], Goldens]
+Recording = tuple[Run, Sequence[FamilyPlan], dict[str, list[Clip]], Goldens, Mapping[str, Checkpoint]]
 
 
 @contextmanager
@@ -101,12 +102,13 @@ def _recording(request: Request, plans: Sequence[FamilyPlan] | None = None) -> I
     goldens = Goldens(request.golden)
     if plans is None:
         plans = [_plan(request, family, clips[family.name], goldens) for family in request.families]
+    checkpoints = find_checkpoints(plan.family for plan in plans)  # weights that are not there should not cost a run
     run = new_run(request.runs)
     try:
         _write_request(run, request, plans, clips, goldens)
         for plan in plans:
             goldens.copy_into(run, plan, clips[plan.family.name])
-        yield run, plans, clips, goldens
+        yield run, plans, clips, goldens, checkpoints
     except OSError as error:
         raise ParityError(
             run.folder, f"could not be written ({error.strerror})", "space for a run", "free space, or use --runs"
@@ -118,10 +120,15 @@ def _recording(request: Request, plans: Sequence[FamilyPlan] | None = None) -> I
 
 
 def _observe(
-    run: Run, request: Request, plans: Sequence[FamilyPlan], clips: dict[str, list[Clip]], listener: Listener
+    run: Run,
+    request: Request,
+    plans: Sequence[FamilyPlan],
+    clips: dict[str, list[Clip]],
+    checkpoints: Mapping[str, Checkpoint],
+    listener: Listener,
 ) -> None:
     try:
-        observe(run, plans, clips, listener, request.start_ahead)
+        observe(run, plans, clips, checkpoints, listener, request.start_ahead)
     finally:
         run.write_json("provenance.json", provenance(clips, run.read_json("implementations.json")))
 

@@ -28,8 +28,12 @@ LAYERS = (0, 1, 3, 4, 6, 7, 9, 10, 12, 14), (0, 2, 3, 5, 6, 8, 9, 11, 12, 14)
 class _Model:
     """What both packages share: padding, batches, the nearest entries, and taps by hooks on the submodules."""
 
-    _codebooks: list[tuple[Any, list[Any]]]  # of each chain the projection and the entries [2048, 256]
     _tapped: dict[str, Any]
+
+    @property
+    def _codebooks(self) -> list[tuple[Any, list[Any]]]:
+        """Of each chain the projection and the entries [2048, 256]."""
+        raise NotImplementedError
 
     def encode(self, samples: NDArray[np.float32]) -> dict[str, NDArray[Any]]:
         """[N] to codes [K, T], latents [512, T], the nearest entries and their distances [K, T, 8]."""
@@ -122,19 +126,21 @@ class HuggingFace(_Model):
         self._count, context = VARIANTS[variant]
         load = transformers.MimiModel.from_pretrained
         self._model = model = load(checkpoint / HF_FOLDER, dtype="float32", sliding_window=context).eval()
-        quantizer = model.quantizer
-        chains = quantizer.semantic_residual_vector_quantizer, quantizer.acoustic_residual_vector_quantizer
-        counts = 1, self._count - 1
-        self._codebooks = [
-            (chain.input_proj, [layer.codebook.embed for layer in chain.layers[:count]])
-            for chain, count in zip(chains, counts, strict=True)
-        ]
         encoder, decoder = model.encoder, model.decoder
         self._tapped = {f"encoder.{index}": encoder.encoder_seanet.layers[index] for index in LAYERS[0]}
         self._tapped |= _numbered("encoder_transformer", encoder.encoder_transformer.layers)
         self._tapped |= {"downsample": encoder.downsample, "upsample": decoder.upsample}
         self._tapped |= _numbered("decoder_transformer", decoder.decoder_transformer.layers)
         self._tapped |= {f"decoder.{index}": decoder.decoder_seanet.layers[index] for index in LAYERS[1]}
+
+    @property
+    def _codebooks(self) -> list[tuple[Any, list[Any]]]:
+        quantizer = self._model.quantizer
+        chains = quantizer.semantic_residual_vector_quantizer, quantizer.acoustic_residual_vector_quantizer
+        return [
+            (chain.input_proj, [layer.codebook.embed for layer in chain.layers[:count]])
+            for chain, count in zip(chains, (1, self._count - 1), strict=True)
+        ]
 
     def encode_stream(self, samples: NDArray[np.float32], frames: Sequence[int]) -> NDArray[np.int64]:
         """[1920 T] in chunks of so many frames to codes [K, T]."""
@@ -176,16 +182,19 @@ class Moshi(_Model):
         self.version = f"moshi {moshi.__version__}, torch {torch.__version__}"
         self._dtype = torch.float32
         self._model = model = loaders.get_mimi(checkpoint / NATIVE_FILE, device="cpu", num_codebooks=CODEBOOKS)
-        quantizer = model.quantizer
-        self._codebooks = [
-            (chain.input_proj, [layer._codebook.embedding for layer in chain.vq.layers[:own]])
-            for chain, own in ((quantizer.rvq_first, 1), (quantizer.rvq_rest, CODEBOOKS - 1))
-        ]
         self._tapped = {f"encoder.{index}": model.encoder.model[index] for index in LAYERS[0]}
         self._tapped |= _numbered("encoder_transformer", model.encoder_transformer.transformer.layers)
         self._tapped |= {"downsample": model.downsample, "upsample": model.upsample}
         self._tapped |= _numbered("decoder_transformer", model.decoder_transformer.transformer.layers)
         self._tapped |= {f"decoder.{index}": model.decoder.model[index] for index in LAYERS[1]}
+
+    @property
+    def _codebooks(self) -> list[tuple[Any, list[Any]]]:
+        quantizer = self._model.quantizer
+        return [
+            (chain.input_proj, [layer._codebook.embedding for layer in chain.vq.layers[:own]])
+            for chain, own in ((quantizer.rvq_first, 1), (quantizer.rvq_rest, CODEBOOKS - 1))
+        ]
 
     def encode_stream(self, samples: NDArray[np.float32], frames: Sequence[int]) -> NDArray[np.int64]:
         """[1920 T] in chunks of so many frames to codes [K, T]."""

@@ -1,8 +1,10 @@
-"""The page that shows what a run proves of a family's gates: the fault matrix, the scales, and the taps of a trace.
+"""The page that shows what a run proves of a family's gates: the fault matrix, the scales, the taps of a trace, and
+the stage of a pipeline that is to blame.
 
-Conventions: it is made of whichever of `faults.json`, `floor.json` and `trace.json` a run holds. What JSON has no
-number for stands in them as null: a margin over a limit of 0, an output that could not be compared. Positions and
-lengths are in the units of a drawing's `viewBox`. Every mark has a text, so that nothing is told by colour alone.
+Conventions: it is made of whichever of `faults.json`, `floor.json`, `inject.json` and `trace.json` a run holds. What
+JSON has no number for stands in them as null: a margin over a limit of 0, an output that could not be compared.
+Positions and lengths are in the units of a drawing's `viewBox`. Every mark has a text, so that nothing is told by
+colour alone.
 """
 
 from __future__ import annotations
@@ -14,9 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import ParityError
+from harness.observations import read_observation
 from harness.runs import Run
+from reports.audio import Assets
+from reports.details import DRAWINGS, UNDRAWN
+from reports.details.panels import Sides
 from reports.html import environment
 from reports.stored import bounded, number
+from reports.views import ClipView
 
 PAGE = "proof.html"
 # Each content with the command that writes it and what the page cannot do without.
@@ -27,6 +34,10 @@ CONTENTS: Mapping[str, tuple[str, frozenset[str]]] = {
                    "variations", "unjudged"}),
     ),
     "floor.json": ("parity floor", frozenset({"family", "gates", "unjudged"})),
+    "inject.json": (
+        "parity inject",
+        frozenset({"family", "port", "clips", "status", "failing", "reasons", "stages", "blamed", "worst"}),
+    ),
     "trace.json": (
         "parity trace",
         frozenset({"family", "port", "clip", "taps", "first_divergence", "explanations", "convincing", "notes"}),
@@ -141,9 +152,9 @@ class Axis:
 
 
 def write_proof(run: Run) -> Path:
-    """Write `report/proof.html` from what a stored run holds of faults, floor and trace; returns the page.
+    """Write `report/proof.html` from what a stored run holds of faults, floor, inject and trace; returns the page.
 
-    No model is run. Raises ParityError when the run holds none of the three, when one is damaged, or when the page
+    No model is run. Raises ParityError when the run holds none of the four, when one is damaged, or when the page
     cannot be written.
     """
     found = _contents(run)
@@ -157,6 +168,8 @@ def write_proof(run: Run) -> Path:
         trace=found.get("trace.json"),
         tap_rows=tap_views(found["trace.json"]) if "trace.json" in found else [],
         tap_axis=tap_axis(found["trace.json"]["taps"]) if "trace.json" in found else None,
+        inject=found.get("inject.json"),
+        worst=worst_clip(run, found["inject.json"]) if "inject.json" in found else None,
         absent=[(name, command) for name, (command, _) in CONTENTS.items() if name not in found],
         constants={
             "scale_width": SCALE_WIDTH, "scale_edge": SCALE_EDGE, "tap_label": TAP_LABEL, "tap_span": TAP_SPAN,
@@ -371,3 +384,25 @@ def _tap_text(row: Content, first: bool) -> str:
     error = "not comparable" if row["error"] is None else "0 (exact)" if row["error"] == 0 else number(row["error"])
     words = "inherited, not blamed" if row["status"] == "inherited" else row["status"]
     return f"{TAP_SIGNS.get(row['status'], '?')} {error}  {'first divergence' if first else words}"
+
+
+# The pipeline.
+
+
+def worst_clip(run: Run, content: Content) -> ClipView | None:
+    """The clip on which the ports' pipeline fails worst, drawn as in any report; writes its sounds beside the page."""
+    if (worst := content["worst"]) is None:
+        return None
+    rows = [{**row, "value": math.nan if row["value"] is None else row["value"]} for row in worst["rows"]]
+    try:
+        sides = Sides(*(read_observation(run.observation(*_where(worst[side]))) for side in ("reference", "port")))
+        clip = next(item for item in run.read_inputs(content["family"]) if item.id == worst["reference"]["clip"])
+        task = next(plan["task"] for plan in run.read_json("run.json")["plans"])
+    except (ParityError, OSError, StopIteration) as error:
+        return ClipView(worst["clip"], None, True, rows, (), str(error))
+    panels = DRAWINGS.get(task, UNDRAWN).draw(Assets(run.folder / "report" / "assets"), clip, sides, rows)
+    return ClipView(worst["clip"], clip, True, rows, panels, "")
+
+
+def _where(side: Content) -> tuple[str, str]:
+    return side["execution"], side["clip"]

@@ -41,6 +41,12 @@ def print_faults(content: Mapping[str, Any]) -> None:
     _print_findings(console, content)
 
 
+def print_proofs(content: Mapping[str, Any]) -> None:
+    """Both tables of `parity prove`."""
+    print_faults(content["faults"])
+    print_floor(content["floor"])
+
+
 def print_floor(content: Mapping[str, Any]) -> None:
     """Floor, limit and smallest fault of every gate."""
     console = _console()

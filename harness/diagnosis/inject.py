@@ -14,18 +14,20 @@ from pathlib import Path
 from typing import Any, Literal
 
 from harness.clips import Clip, load_clips
+from harness.compare import with_given
+from harness.diagnosis.faults import finite
 from harness.diagnosis.recording import record
 from harness.errors import ParityError
 from harness.families import load_families
 from harness.family import Family, Fault, Pipeline, PipelineStage
 from harness.measurements import Measurement
 from harness.metrics.tensors import NotComparable
-from harness.observations import read_observation
+from harness.observations import Observation, read_observation
 from harness.observe import Listener
 from harness.pipeline import GOLDEN, gates_of
 from harness.plan import Execution, FamilyPlan, Pair
 from harness.runs import Run
-from harness.tasks import load_task
+from harness.tasks import exchanged_by, load_task
 from harness.verdicts import Judgement, judge_family, worst
 
 Side = Literal["reference", "port"]
@@ -80,17 +82,44 @@ def inject(
         judgements = _judge(bound, way, given, ended, command)
         stages.append({"stage": item.stage.name, "status": _status(judgements), "failing": _failing(judgements)})
     mending, blamed = blame(_status(whole), stages)
-    return {
+    content = {
         "family": family.name,
         "port": bound[-1].sides["port"].implementation.name,
         "clips": [clip.id for clip in given],
         "status": _status(whole),
         "failing": _failing(whole),
+        "reasons": {item.gate: item.reason for item in whole if item.status != "pass"},
+        "worst": _worst(bound, whole, given, ended),
         "stages": stages,
         "mending": mending,
         "blamed": blamed,
         "run": ended.run.id,
     }
+    ended.run.write_json("inject.json", content)
+    return content
+
+
+def _worst(
+    bound: Sequence[Bound], judgements: Sequence[Judgement], given: Sequence[Clip], ended: Ended
+) -> dict[str, Any] | None:
+    """The clip to draw: the worst of the first gate that does not pass, with each side's input and what was measured.
+
+    A value that is not finite is None in the rows.
+    """
+    named = [item.worst_clip for item in judgements if item.status != "pass" and item.worst_clip]
+    found = [clip for clip in given if named and clip.id == named[0]]
+    if not found:
+        return None
+    (clip,) = found
+    sides = {}
+    for side in ("reference", "port"):
+        handed = ended.handed[_all(side, bound)[:-1], clip.id]
+        if isinstance(handed, str):
+            return None
+        sides[side] = {"execution": bound[-1].sides[side].name, "clip": handed.id}
+    measured = _compare(bound[-1], _all("port", bound), clip, ended)
+    rows = [{**vars(item), "value": finite(item.value)} for item in measured]
+    return {"clip": clip.id, "scope": clip.scope, **sides, "rows": rows}
 
 
 def blame(status: str, stages: Sequence[Mapping[str, Any]]) -> tuple[list[str], str | None]:
@@ -188,20 +217,44 @@ def _judge(bound: Sequence[Bound], way: Way, given: Sequence[Clip], ended: Ended
 def _compare(last: Bound, way: Way, clip: Clip, ended: Ended) -> Iterator[Measurement]:
     sides = []
     for taken in (_all("reference", way), way):
-        handed = ended.handed[taken[:-1], clip.id]
-        if isinstance(handed, str):
-            yield Measurement("*", "", taken[-1], float("nan"), handed, "missing")
+        observation, problem = _observed(last, taken, clip, ended)
+        if observation is None:
+            yield Measurement("*", "", taken[-1], float("nan"), problem, "missing")
             return
-        folder = ended.run.observation(last.sides[taken[-1]].name, handed.id)
-        if not folder.is_dir():
-            reason = f"{last.sides[taken[-1]].name} gives nothing for {handed.id}"
-            yield Measurement("*", "", taken[-1], float("nan"), reason, "missing")
-            return
-        sides.append(read_observation(folder))
+        sides.append(observation)
+    reference, port = sides
     try:
-        yield from load_task(last.family.task).compare(sides[0], sides[1], clip)
+        yield from load_task(last.family.task).compare(reference, _with_given(last, way, clip, ended, port), clip)
     except NotComparable as error:
         yield Measurement("*", "", way[-1], float("nan"), str(error), "invalid")
+
+
+def _observed(last: Bound, way: Way, clip: Clip, ended: Ended) -> tuple[Observation | None, str]:
+    """What a way makes of a clip in the last stage, or None and why there is nothing."""
+    handed = ended.handed[way[:-1], clip.id]
+    if isinstance(handed, str):
+        return None, handed
+    name = last.sides[way[-1]].name
+    folder = ended.run.observation(name, handed.id)
+    return (read_observation(folder), "") if folder.is_dir() else (None, f"{name} gives nothing for {handed.id}")
+
+
+def _with_given(last: Bound, way: Way, clip: Clip, ended: Ended, own: Observation) -> Observation:
+    """A way's output with what its last stage makes of the product of the reference's way, where products are handed.
+
+    That is on record: the last stage was run on all that the stages before can hand over, and given what the reference
+    made of the same.
+    """
+    names = exchanged_by(load_task(last.family.task))
+    whole = _all("reference", way)
+    reference, _ = _observed(last, whole, clip, ended)
+    side, _ = _observed(last, (*whole[:-1], way[-1]), clip, ended)
+    if reference is None or side is None:
+        return own
+    pair = Pair(last.sides["reference"].name, last.sides[way[-1]].name, "fresh")
+    _, side = with_given(ended.run, names, pair, reference, side)
+    given = {name: tensor for name, tensor in side.tensors.items() if name.startswith("given/")}
+    return dataclasses.replace(own, tensors={**own.tensors, **given})
 
 
 def _all(side: Side, stages: Sequence[Any]) -> Way:

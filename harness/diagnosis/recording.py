@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from harness.checkpoints import find_checkpoints
 from harness.clips import Clip
 from harness.errors import ParityError
 from harness.observations import Observation
@@ -25,12 +26,13 @@ def record(
     """
     run = new_run(runs)
     plan = plan_for(run)
+    checkpoints = find_checkpoints([plan.family])
     by_family: Mapping[str, list[Clip]] = {plan.family.name: list(clips)}
     content = {"command": command, "against": "fresh", "clips": command, "plans": [{**plan.record(), "goldens": {}}]}
     try:
         run.write_json("run.json", content)
         try:
-            observe(run, [plan], dict(by_family), listener)
+            observe(run, [plan], dict(by_family), checkpoints, listener)
         finally:
             run.write_json("provenance.json", provenance(dict(by_family), run.read_json("implementations.json")))
     except OSError as error:

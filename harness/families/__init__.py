@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from harness.errors import ParityError
 from harness.family import Family
 
-MODULES = ("resampler", "silero_vad")
+MODULES = ("resampler", "silero_vad", "mimi")
 
 
 def load_families(names: Sequence[str] = ()) -> list[Family]:

@@ -71,13 +71,19 @@ FAULTS = (
            wraps=True),
     _fault("trimmed-decode", "the decoder's output without its last 8 ms", COMMON, "Torch.decode",
            replacement=f"{HERE}:trimmed", wraps=True),
-    _fault("tap-missing", "an intermediate activation is not handed out", COMMON, "Torch.taps",
+    _fault("downsample-tap-missing", "an intermediate activation is not handed out", COMMON, "Torch.taps",
            replacement=f"{HERE}:without_downsample", wraps=True),
+    _fault("codebook-missing", "the last codebook left out", "ports of the first codebooks only", "Torch.encode",
+           replacement=f"{HERE}:without_last_codebook", wraps=True),
+    _fault("bfloat16-rope-halves", "the halves of a head turned, in bfloat16", CONVERSIONS, "rotate",
+           "torch-bfloat16", replacement=f"{HERE}:rotate_halves", wraps=True),
+    _fault("float16-rope-halves", "the halves of a head turned, in float16", CONVERSIONS, "rotate", "torch-float16",
+           replacement=f"{HERE}:rotate_halves", wraps=True),
 )  # fmt: skip
 
 HF_MODEL = "references.mimi:HuggingFace"
 VARIATIONS = (
-    Variation("threads-2", "two numerical threads", threads=2),
+    Variation("threads-1", "one numerical thread instead of two", threads=1),
     Variation("float64-hf", "computed in float64, rounded once at the end", ("mimi/hf",),
               change=Replacement(HF_MODEL, replacement=f"{HERE}:widened", wraps=True)),
     Variation("float64-torch", "weights and activations in float64", ("mimi/torch",),
@@ -87,6 +93,7 @@ VARIATIONS = (
 # What candle computes: docs/decisions/mimi-context.md.
 EIGHT = "8-codebooks-context-bug"
 RATES_HZ = (24000,)
+THREADS = 2
 FAMILY = Family(
     name="mimi",
     description="Neural codec: 24 kHz speech to 32 codes of 2048 entries, 12.5 times a second, and back",
@@ -99,6 +106,7 @@ FAMILY = Family(
             packages=("transformers", "torch", "numpy", "safetensors"),
             variants={EIGHT: RATES_HZ},
             rates_hz=RATES_HZ,
+            threads=THREADS,
             remedy=REMEDY,
         ),
         Implementation(
@@ -107,6 +115,7 @@ FAMILY = Family(
             "references.mimi:Moshi",
             packages=("moshi", "torch", "numpy", "safetensors"),
             rates_hz=RATES_HZ,
+            threads=THREADS,
             remedy="parity env install moshi",
             overlay="moshi",
         ),
@@ -116,6 +125,25 @@ FAMILY = Family(
             "ports.mimi:Torch",
             packages=("torch", "numpy", "safetensors"),
             rates_hz=RATES_HZ,
+            threads=THREADS,
+            remedy=REMEDY,
+        ),
+        Implementation(
+            "mimi/torch-bfloat16",
+            "port",
+            "ports.mimi:Bfloat16",
+            packages=("torch", "numpy", "safetensors"),
+            rates_hz=RATES_HZ,
+            threads=THREADS,
+            remedy=REMEDY,
+        ),
+        Implementation(
+            "mimi/torch-float16",
+            "port",
+            "ports.mimi:Float16",
+            packages=("torch", "numpy", "safetensors"),
+            rates_hz=RATES_HZ,
+            threads=THREADS,
             remedy=REMEDY,
         ),
         Implementation(
@@ -125,6 +153,7 @@ FAMILY = Family(
             variant=EIGHT,
             packages=("rustymimi", "numpy"),
             rates_hz=RATES_HZ,
+            threads=THREADS,
             remedy=REMEDY,
         ),
     ),
@@ -145,7 +174,7 @@ FAMILY = Family(
         prepare="references.mimi_layout:prepare",
         hub=HUB,
     ),
-    proof_clips=("us-telephone", "joe-ferry"),
+    proof_clips=("joe-ferry",),
 )
 
 # What is planted in `ports.mimi`. Shapes are those of its functions.
@@ -247,6 +276,12 @@ def int32_codes(original: Callable[..., Any], port: Any, samples: Any) -> Any:
     return {**encoded, "codes": encoded["codes"].astype(np.int32)}
 
 
+def without_last_codebook(original: Callable[..., Any], port: Any, samples: Any) -> Any:
+    """31 codebooks instead of 32."""
+    encoded = original(port, samples)
+    return {**encoded, "codes": encoded["codes"][:-1]}
+
+
 def trimmed(original: Callable[..., Any], port: Any, codes: Any) -> Any:
     """192 samples less."""
     import numpy as np
@@ -263,15 +298,15 @@ def without_downsample(original: Callable[..., Any], port: Any, samples: Any) ->
 
 
 def widened(original: Callable[..., Any], *variant: str, **options: Any) -> Any:
-    """The reference with weights, samples and codebooks in float64; what it gives is rounded to float32."""
+    """The reference with weights, samples and entries in float64; what it gives is rounded to float32."""
     import torch
 
     reference = original(*variant, **options)
     reference._model.double()
     reference._dtype = torch.float64
-    reference._codebooks = [
-        (project, [entries.double() for entries in chain]) for project, chain in reference._codebooks
-    ]
+    for module in reference._model.modules():
+        if hasattr(module, "_embed"):
+            module._embed = None  # entries that it keeps in float32
     # Its stream takes float32 as it is given.
     reference.encode_stream = lambda samples, frames: reference.encode(samples)["codes"]
     return reference

@@ -11,6 +11,8 @@ and, where one side's product can be handed to the other,
     EXCHANGED      the tensors that are handed over
     observe_given(implementation, given)  runs in the worker on the other side's; its `Outputs` arrive in `compare` as
                    `given/…` among the tensors of the side that made them
+and, where speed has more than one figure,
+    observe_timed(implementation, clip)  in place of `observe` for `nox -s bench`: `timings` by way, and `peak_mb`
 """
 
 from __future__ import annotations

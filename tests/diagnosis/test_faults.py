@@ -12,7 +12,7 @@ from rich.console import Console
 
 from harness import signals as test_signals
 from harness.console import PlainListener
-from harness.diagnosis import console, faults
+from harness.diagnosis import console, faults, floor, prove
 from harness.errors import ParityError
 from harness.families import load_families
 from harness.family import Family, Fault, Replacement, Variation
@@ -120,6 +120,27 @@ def test_the_table_names_every_fault_and_finding(content: dict[str, Any], capsys
     for text in ("lq-instead-of-hq", "survived: same", "∞", "unproven gates: dtype", "4 of 5 faults caught"):
         assert text in shown
     assert f"false alarm: {PORT} under matters: max-abs" in shown
+
+
+def test_one_run_proves_what_two_prove(
+    few_signals: None, short_clips: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def without_run(found: dict[str, Any]) -> dict[str, Any]:
+        return {key: value for key, value in found.items() if key != "run"}
+
+    both = prove.prove(FAMILY, LISTENER, tmp_path, short_clips, GATES)
+    for name, alone in (("faults", faults.prove), ("floor", floor.measure)):
+        assert without_run(both[name]) == without_run(alone(FAMILY, LISTENER, tmp_path, short_clips, GATES)), name
+    assert {path.name for path in Path(both["run"]).glob("*.json")} >= {"faults.json", "floor.json"}
+    assert prove.exit_status(both) == 1
+    clean = {
+        "faults": {**both["faults"], "survived": [], "false_alarms": []},
+        "floor": {"gates": [], "unjudged": ["x"]},
+    }
+    assert prove.exit_status(clean) == 2
+    console.print_proofs(both)
+    assert "faults and gates of resampler" in (printed := capsys.readouterr().out)
+    assert "floors and limits of resampler" in printed
 
 
 def test_a_port_that_does_not_run_is_not_judged(few_signals: None, short_clips: Path, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,11 @@ from harness.diagnosis.drawing import print_inject
 from harness.diagnosis.inject import blame, exit_status, inject
 from harness.errors import ParityError
 from harness.families import load_families
+from harness.pipeline import GOLDEN
+from harness.runs import Run
+from reports import write_proof
 
+CLIPS = GOLDEN / "clips"
 (SILERO,) = load_families(["silero-vad"])
 
 
@@ -77,3 +83,29 @@ def test_the_faulty_stage_is_named(
         ]
     print_inject(content)
     assert (blamed or "no stage is to blame") in capsys.readouterr().out
+    page = write_proof(Run(tmp_path / content["run"])).read_text()
+    assert (f"To blame: <code>{blamed}</code>" if blamed else "The pipeline passes") in page
+    assert ("The worst clip" in page) == bool(plant)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("plant", ["kaiser-sinc", "lq-instead-of-hq"])
+def test_a_resampler_that_changes_codes_is_named_with_the_first_frame(plant: str, tmp_path: Path) -> None:
+    (mimi,) = load_families(["mimi"])
+    shutil.copy(CLIPS / "gb-noise.flac", tmp_path)
+    content = inject(mimi, "torch", plant, Silent(), tmp_path / "runs", tmp_path)
+    assert content["blamed"] == "resampler"
+    assert "roots" in content["failing"]
+    assert not {"decode", "spectrum"} & set(content["failing"])  # the decoder is given the reference's codes
+    frame = re.search(r"first root in frame (\d+) \(", content["reasons"]["roots"])
+    page = write_proof(Run(tmp_path / "runs" / content["run"])).read_text()
+    assert f"first root in frame {frame[1]} " in page
+    assert "code-root" in page
+
+
+@pytest.mark.slow
+def test_a_resampler_that_changes_no_code_is_not_blamed(tmp_path: Path) -> None:
+    (mimi,) = load_families(["mimi"])
+    shutil.copy(CLIPS / "gb-noise.flac", tmp_path)
+    content = inject(mimi, "torch", None, Silent(), tmp_path / "runs", tmp_path)
+    assert (content["status"], content["blamed"], content["worst"]) == ("pass", None, None)

@@ -334,6 +334,14 @@ def test_recordings_run_once_and_what_is_not_offered_is_not_asked():
     assert set(plain.tensors) == {"codes", "waveform", "again_codes", "row_codes"}
 
 
+def test_every_way_that_is_offered_is_timed_on_recordings_alone():
+    timed = codec.observe_timed(Streaming(), recorded()).timings
+    assert set(timed) == {"encode", "decode", "encode_stream", "decode_stream", "peak_mb"}
+    assert all(value > 0 for value in timed.values())
+    assert set(codec.observe_timed(Recorder(), recorded()).timings) == {"encode", "decode", "peak_mb"}
+    assert codec.observe_timed(Recorder(), recorded("signals")).timings == {}
+
+
 def test_the_other_sides_codes_are_decoded():
     codes = np.array([[3, 5]])
     np.testing.assert_array_equal(

@@ -234,7 +234,7 @@ def test_margins_without_a_logarithm_are_drawn_at_an_edge(distance: float, rank:
 def test_blame_is_told_in_words(tmp_path: Path, encoder: float, decoder: float, words: str):
     reference = reference_side()
     panel = drawn(tmp_path, reference, {"codes": planted(reference)}, four_way(encoder, decoder))["Encoder or decoder"]
-    assert panel.note.endswith(f"to blame (above 0.0001): {words}")
+    assert panel.note.endswith(f"to blame (above 1.3e-5): {words}")
 
 
 def test_an_encoder_that_differs_by_ties_alone_is_blamed_with_that_excuse(tmp_path: Path):

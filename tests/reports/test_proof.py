@@ -284,7 +284,7 @@ def test_only_what_the_run_holds_is_shown(tmp_path: Path):
 
 
 def test_a_run_that_holds_nothing_is_refused_and_names_the_files(tmp_path: Path):
-    with pytest.raises(ParityError, match=r"faults\.json, floor\.json, trace\.json"):
+    with pytest.raises(ParityError, match=r"faults\.json, floor\.json, inject\.json, trace\.json"):
         write_proof(Run(tmp_path))
 
 
