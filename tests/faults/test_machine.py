@@ -70,6 +70,11 @@ def wait_for(condition: object, timeout_s: float = 120) -> None:
         time.sleep(0.05)
 
 
+def heeding_interrupts() -> None:
+    """Undo what a shell does to its background jobs: a process born with SIGINT ignored never hears it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.fixture
 def running(tmp_path: Path, short_clips: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
     """A run that has observed two clips and now hangs on the third."""
@@ -80,7 +85,13 @@ def running(tmp_path: Path, short_clips: Path) -> Iterator[tuple[subprocess.Pope
     )
     command = [*PARITY, "run", "resampler", "--reference", "python-soxr", "--port", "sleeps", "--against", "fresh"]
     command += ["--clips", short_clips, "--config", tmp_path / "parity.toml", "--runs", tmp_path / "runs"]
-    process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        list(map(str, command)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heeding_interrupts,
+    )
     try:
         wait_for(
             lambda: (
